@@ -1,0 +1,46 @@
+# GNU make. `make help` lists the targets.
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+BENCH_STAMP := $(VENV)/.installed-bench
+
+# Where the data that may not be redistributed lies. Empty (the loader downloads it) where there is no such folder.
+ORTHONMF_DATA ?= $(abspath $(wildcard ../shared/data))
+export ORTHONMF_DATA
+
+.PHONY: help setup demo test lint bench clean
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: $(STAMP) ## create .venv with the package (editable) and everything the tests need
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --editable '.[test]'
+	touch $@
+
+$(BENCH_STAMP): $(STAMP)
+	$(PY) -m pip install --quiet --editable '.[bench]'
+	touch $@
+
+demo: $(STAMP) ## run the demonstration; its files go to demo-output
+	$(PY) -m orthonmf.demo --out demo-output
+
+test: $(STAMP) ## run the tests
+	$(PY) -m pytest
+
+lint: $(STAMP) ## ruff (rules and format) and mypy
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+bench: $(BENCH_STAMP) ## compare with other libraries, as ratios within one run
+	$(PY) -m benchmarks
+
+clean: ## remove .venv and everything that was generated
+	rm -rf $(VENV) demo-output build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,9 @@
+"""Orthogonal nonnegative matrix factorisation: X ≈ T C with parts that do not overlap."""
+
+from . import datasets, metrics
+from .certificate import Certificate
+from .estimator import ONMF
+
+__version__ = "0.1.0"
+
+__all__ = ["ONMF", "Certificate", "__version__", "datasets", "metrics"]

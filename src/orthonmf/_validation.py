@@ -1,0 +1,155 @@
+"""What goes in: parameters and data are checked here, once, before any work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array
+
+from ._typing import Array
+from .engines import Engine, ThreadTeam, engine_class
+from .exceptions import InvalidInputError
+
+# Rows checked at a time, so that checking needs no copy of X.
+CHECK_ROWS = 4096
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Refuse a value that is none of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        expected = ", ".join(repr(choice) for choice in choices)
+        raise InvalidInputError(f"{name}={value!r} is not known; expected one of {expected}.")
+
+
+def check_count(name: str, value: Any, *, least: int) -> int:
+    """Refuse anything but a whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise InvalidInputError(f"{name}={value!r} is not usable; expected a whole number of at least {least}.")
+    return int(value)
+
+
+def check_positive(name: str, value: Any, *, above: float = 0.0) -> float:
+    """Refuse anything but a finite number above ``above``."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value) or value <= above:
+        raise InvalidInputError(f"{name}={value!r} is not usable; expected a finite number above {above:g}.")
+    return float(value)
+
+
+def check_matrix(X: Any, *, sparse_format: str) -> Any:
+    """X as a float array or a sparse matrix in one format: finite and nonnegative, and never changed.
+
+    Copies only what needs conversion. Other sparse formats are converted once.
+    """
+    if sp.issparse(X):
+        _check_values(X.data if hasattr(X, "data") and isinstance(X.data, np.ndarray) else X.tocoo().data, "stored entry {0}")
+    X = check_array(
+        X,
+        accept_sparse=sparse_format,
+        dtype=(np.float64, np.float32),
+        ensure_all_finite=False,
+        accept_large_sparse=True,
+        estimator="ONMF",
+        input_name="X",
+    )
+    if not sp.issparse(X):
+        _check_values(X, "row {0}, column {1}")
+        return X
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _check_values(values: Array, place: str) -> None:
+    """Refuse NaN, infinity and negative numbers, naming the first."""
+    if values.dtype.kind not in "fiub":
+        return  # objects and complex numbers are judged by check_array
+    for start in range(0, len(values), CHECK_ROWS):
+        block = values[start : start + CHECK_ROWS]
+        if block.size and not (np.isfinite(low := block.min()) and np.isfinite(block.max()) and low >= 0):
+            _refuse(block, start, place)
+
+
+def _refuse(block: Array, start: int, place: str) -> None:
+    kinds = (("NaN", np.isnan(block)), ("infinity", np.isinf(block)), ("a negative value", block < 0))
+    kind, bad = next((kind, bad) for kind, bad in kinds if bad.any())
+    first = np.argwhere(bad)[0]
+    value = block[tuple(first)]
+    where = place.format(start + first[0], *first[1:])
+    if kind == "a negative value":
+        raise InvalidInputError(
+            f"Negative values in data passed to ONMF: {value!r} at {where}. Nonnegative entries are expected; shift or clip X, or take "
+            "its absolute value if that makes sense."
+        )
+    raise InvalidInputError(
+        f"Input X contains {kind} at {where}; finite numbers are expected. Remove or impute it (sklearn.impute) before the fit."
+    )
+
+
+def check_sample_weight(sample_weight: Any, n_samples: int) -> Array | None:
+    """Weights of the rows as float64, or None when they are all one."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n_samples, float(weight))
+    if weight.shape != (n_samples,):
+        raise InvalidInputError(f"sample_weight has shape {weight.shape}; expected ({n_samples},), one weight per row of X.")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        bad = int(np.argmin(np.isfinite(weight) & (weight >= 0)))
+        raise InvalidInputError(f"sample_weight[{bad}]={weight[bad]!r}; finite, nonnegative weights are expected.")
+    if not weight.any():
+        raise InvalidInputError("sample_weight is all zero; at least one row must weigh something.")
+    return weight
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a user's matrix becomes items.
+
+    Attributes
+    ----------
+    orthogonal : str
+        "samples": items are rows; "features": items are columns.
+    engine : str
+        "auto", or a name from the registry of engines.
+    """
+
+    orthogonal: str
+    engine: str
+
+    @property
+    def sparse_format(self) -> str:
+        """The sparse format whose items are contiguous: Xᵀ of a CSC matrix is a CSR matrix without a copy."""
+        return "csr" if self.orthogonal == "samples" else "csc"
+
+    def build(self, X: Any, sample_weight: Array | None, team: ThreadTeam, shift: int | None = None) -> Engine:
+        """The engine for a checked matrix. ``shift`` fixes the power of two by which it is scaled."""
+        name = ("sparse" if sp.issparse(X) else "dense") if self.engine == "auto" else self.engine
+        if (name == "sparse") != sp.issparse(X):
+            kind = "sparse" if sp.issparse(X) else "dense"
+            raise InvalidInputError(f"engine={name!r} cannot read a {kind} matrix; use engine='auto' or convert X.")
+        shift = power_of_two(X, sample_weight) if shift is None else shift
+        cls: Any = engine_class(name)
+        if self.orthogonal == "samples":
+            return cls(X, sample_weight, shift=shift, team=team)  # type: ignore[no-any-return]
+        root = None if sample_weight is None else np.sqrt(sample_weight)
+        if name == "dense":
+            return cls(X.T, None, dim_factor=root, shift=shift, team=team)  # type: ignore[no-any-return]
+        items = X.T if root is None else sp.csr_array((X.data * root[X.indices], X.indices, X.indptr), shape=X.shape[::-1])
+        return cls(items.astype(X.dtype, copy=False), None, shift=shift, team=team)  # type: ignore[no-any-return]
+
+
+def power_of_two(X: Any, sample_weight: Array | None) -> int:
+    """The shift s with max X · 2**s in [0.5, 1), so that squares neither overflow nor vanish; 0 for X = 0."""
+    if sp.issparse(X):
+        largest = float(X.data.max(initial=0))
+    elif sample_weight is not None and not sample_weight.all():
+        largest = max(float(X[i].max()) for i in np.flatnonzero(sample_weight))
+    else:
+        largest = float(X.max(initial=0))
+    return -int(np.frexp(largest)[1]) if largest > 0 else 0

@@ -1,0 +1,209 @@
+"""The annealing: raise β, settle, look for components that give way, split them.
+
+At β ≈ 0 all components coincide at the centre. Each transition adds distinct ones, until there are as many as asked for or
+no finite β brings another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ._typing import Array
+from .distortion.base import Distortion
+from .engines.base import Engine
+from .progress import Monitor, Temperature
+from .schedule import Schedule
+from .solvers.gibbs import Settled, settle
+from .state import State
+from .transitions import Child, Criticals, critical_values, distinct, halves, scan, with_children
+
+# A split must lower F by more than this per unit weight: less is rounding.
+MIN_GAIN = 1e-7
+# Where the annealing starts, in units of the first critical value.
+START = 1e-2
+# Looks between the β before and after a transition before it is taken where it is.
+MAX_LOOKS = 12
+# Responsibilities are hard when their entropy per unit weight is below this.
+HARD = 1e-6
+
+
+@dataclass(frozen=True)
+class Split:
+    """One branch of the tree of components: at ``beta``, ``child`` left ``parent`` (names as in ``State.ids``)."""
+
+    beta: float
+    parent: int
+    child: int
+
+
+@dataclass(frozen=True)
+class View:
+    """A settled state, looked over for components that give way."""
+
+    settled: Settled
+    criticals: Criticals
+    children: list[Child]
+
+    @property
+    def state(self) -> State:
+        return self.settled.state
+
+    @property
+    def beta(self) -> float:
+        return self.settled.state.beta
+
+    @property
+    def paying(self) -> list[Child]:
+        """Children that lower J, the most rewarding first."""
+        return sorted((child for child in self.children if child.pays), key=lambda child: -child.excess)
+
+    @property
+    def onsets(self) -> Array:
+        """The β at which each component gives way, as far as can be told from here."""
+        return np.array([child.onset for child in self.children])
+
+
+@dataclass
+class Annealing:
+    """A run of the annealing: what it needs, and what it leaves behind.
+
+    Parameters
+    ----------
+    engine, distortion, schedule
+        The data, the loss, and how β grows.
+    tol : float
+        A state is settled when a plain step gains less than this in F per unit weight.
+    max_passes : int
+        Bound on the passes at one temperature.
+    max_beta : float
+        Transitions beyond are rounding of the data.
+    monitor : Monitor
+    thorough : bool
+        Whether discontinuous transitions are scanned for.
+
+    Attributes
+    ----------
+    critical_betas : list of float
+        The β at which 2, 3, … distinct components first exist.
+    states : dict of int to State
+        The last settled state with each number of components.
+    splits : list of Split
+    exhausted : bool
+        No finite β brings another component.
+    converged : bool
+        Every temperature settled.
+    """
+
+    engine: Engine
+    distortion: Distortion
+    schedule: Schedule
+    tol: float
+    max_passes: int
+    max_beta: float
+    monitor: Monitor
+    thorough: bool = True
+    critical_betas: list[float] = field(default_factory=list)
+    states: dict[int, State] = field(default_factory=dict)
+    splits: list[Split] = field(default_factory=list)
+    exhausted: bool = False
+    converged: bool = True
+
+    def run(self, n_components: int, *, beyond: bool = False) -> State:
+        """Anneal until ``n_components`` are distinct; with ``beyond``, also locate the transition past them."""
+        view = self._begin()
+        while view.state.n_components < n_components or (beyond and view.state.n_components == n_components):
+            reached = self._climb(view)
+            if reached is None:
+                self.exhausted = True
+                break
+            before, view = reached
+            onset = max(float(view.onsets.min()), before.beta)
+            if view.state.n_components == n_components:
+                self.critical_betas.append(onset)
+                break
+            view = self._split(view, onset, room=n_components - view.state.n_components)
+        return self.states[max(self.states)]
+
+    def harden(self, state: State) -> State:
+        """Raise β at a fixed number of components until the responsibilities are hard."""
+        while state.beta < self.max_beta:
+            settled = self._settle(state)
+            state = settled.state
+            entropy = settled.stats.entropy(state) / settled.stats.weight
+            if entropy <= HARD:
+                break
+            state = state.set(beta=self.schedule.next_beta(state.beta, np.array([state.beta])))
+        return state
+
+    # -- one temperature --------------------------------------------------------------------------------------------------------
+
+    def _settle(self, state: State) -> Settled:
+        """Minimise J at the state's β over centres and masses, and keep only distinct components."""
+        while True:
+            settled = settle(self.engine, self.distortion, state, tol=self.tol, max_passes=self.max_passes)
+            state = distinct(settled.state)
+            if state is settled.state:
+                break
+        self.converged &= settled.converged
+        self.states = {m: kept for m, kept in self.states.items() if m < state.n_components}
+        self.states[state.n_components] = state
+        del self.critical_betas[state.n_components - 1 :]
+        self.monitor.temperature(Temperature.of(self.distortion, settled))
+        return settled
+
+    def _look(self, state: State, start: Array | None = None) -> View:
+        settled = self._settle(state)
+        if not self.thorough:
+            criticals = critical_values(self.engine, self.distortion, settled, tol=0.05, max_passes=3)
+            return View(settled, criticals, halves(self.distortion, settled, criticals))
+        criticals = critical_values(self.engine, self.distortion, settled, start=start)
+        return View(settled, criticals, scan(self.engine, self.distortion, settled, criticals))
+
+    def _begin(self) -> View:
+        """One component, settled at a β well below its critical value."""
+        origin = State(1.0, self.distortion.origin(), np.zeros(1))
+        first = critical_values(self.engine, self.distortion, self._settle(origin)).beta[0]
+        beta = START * first if 0 < first < np.inf else 1.0
+        return self._look(origin.set(beta=float(beta), centers=self.states[1].centers))
+
+    # -- between temperatures ---------------------------------------------------------------------------------------------------
+
+    def _climb(self, low: View) -> tuple[View, View] | None:
+        """Raise β until a child pays; return the views before and after, as close as the schedule asks."""
+        high = low
+        while not high.paying:
+            low = high
+            beta = self.schedule.next_beta(low.beta, low.onsets)
+            if beta > self.max_beta:
+                return None
+            high = self._look(low.state.set(beta=beta), low.criticals.directions)
+        return self._locate(low, high)
+
+    def _locate(self, low: View, high: View) -> tuple[View, View]:
+        """Narrow the interval in which a child began to pay."""
+        width = self.schedule.resolution
+        for _ in range(MAX_LOOKS):
+            if high.beta <= low.beta * width or high.beta <= high.onsets.min() * width:
+                break
+            guess = float(high.onsets.min()) * (1 + (width - 1) / 2)
+            inside = low.beta * 1.005 < guess < high.beta * 0.995
+            view = self._look(
+                low.state.set(beta=guess if inside else float(np.sqrt(low.beta * high.beta))), low.criticals.directions
+            )
+            low, high = (low, view) if view.paying else (view, high)
+        return low, high
+
+    def _split(self, view: View, onset: float, room: int) -> View:
+        """Give the paying children a component each, if J then falls; else go on a little."""
+        children = view.paying[: room if not self.thorough else None]
+        next_id = 1 + max([split.child for split in self.splits], default=0)
+        settled = self._settle(with_children(view.state, children, next_id))
+        if view.settled.free_energy - settled.free_energy <= MIN_GAIN * settled.stats.weight:
+            beta = view.beta * (1 + (min(self.schedule.resolution, 1.5) - 1))
+            return self._look(view.state.set(beta=beta))
+        n_new = settled.state.n_components - 1 - len(self.critical_betas)
+        self.critical_betas += [onset] * n_new
+        self.splits += [Split(onset, view.state.ids[c.parent], next_id + i) for i, c in enumerate(children)]
+        return self._look(settled.state)

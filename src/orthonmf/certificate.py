@@ -1,0 +1,223 @@
+"""What a factorisation claims, recomputed from X and the factors alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ._typing import Array, Labels
+from .distortion.base import Distortion
+from .engines.base import Engine, RawRows
+from .partition import hard_stats
+from .state import Additive
+
+# Largest side of the Gram matrix whose eigenvalues give the lower bound.
+GRAM_SIDE = 2000
+# Centres are stationary when one more exact step would move them by less than this, relative to the spread of the items.
+STATIONARY = 1e-3
+# The labels are optimal when the gap to the nearest centres is below this fraction of the error.
+GAP = 1e-6
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Claims about a factorisation and the numbers that prove them.
+
+    Attributes
+    ----------
+    n_items, n_components : int
+    nonzeros_per_item : int
+        Largest number of nonzeros that an item has in its factor; orthogonality is exact when it is at most 1.
+    counts : tuple of int
+        Items in each component.
+    error : float
+        ‖X − T C‖_F, weighted, by explicit residuals.
+    relative_error : float
+        error / ‖X‖_F.
+    lower_bound : float or None
+        No factorisation of this rank has a smaller error (Eckart–Young); None when it was too large to compute.
+    gap : float
+        What moving items to their nearest component would still gain, as a fraction of the squared error.
+    stationarity : float
+        How far the centres are from the best ones for these labels, relative to the spread of the items.
+    nonnegative : bool
+        Whether both factors are nonnegative.
+    conservation : float
+        Relative difference between the weights summed over components and over items.
+    monotone : bool
+        Whether J never rose at fixed β and the cost never rose in the refinement; recorded by the fit.
+    """
+
+    n_items: int
+    n_components: int
+    nonzeros_per_item: int
+    counts: tuple[int, ...]
+    error: float
+    relative_error: float
+    lower_bound: float | None
+    gap: float
+    stationarity: float
+    nonnegative: bool
+    conservation: float
+    monotone: bool = True
+
+    @property
+    def orthogonal(self) -> bool:
+        """Whether no item belongs to two components."""
+        return self.nonzeros_per_item <= 1
+
+    @property
+    def bound_ratio(self) -> float | None:
+        """error / lower_bound: at most this factor from the best factorisation of this rank, orthogonal or not."""
+        if self.lower_bound is None or self.lower_bound <= 0:
+            return None
+        return self.error / self.lower_bound
+
+    @property
+    def claims(self) -> dict[str, bool]:
+        """Each claim and whether it holds."""
+        return {
+            "each item belongs to one component": self.orthogonal,
+            "factors are nonnegative": self.nonnegative,
+            "no component is empty": min(self.counts) > 0,
+            "every item is in its nearest component": self.gap <= GAP,
+            "the centres are the best for these labels": self.stationarity <= STATIONARY,
+            "all items were counted once": self.conservation <= 1e-6,
+            "the error is not below the lower bound": self.lower_bound is None or self.lower_bound <= self.error * (1 + 1e-6),
+            "the objective never rose": self.monotone,
+        }
+
+    @property
+    def holds(self) -> bool:
+        """Whether every claim holds."""
+        return all(self.claims.values())
+
+    def __str__(self) -> str:
+        bound = "not computed" if self.lower_bound is None else f"{self.lower_bound:.6g}"
+        lines = [f"error {self.error:.6g} (relative {self.relative_error:.4%}), lower bound {bound}"]
+        lines += [f"[{'ok' if held else 'FAILS'}] {claim}" for claim, held in self.claims.items()]
+        return "\n".join(lines)
+
+    def in_units(self, shift: int) -> Certificate:
+        """The same with the errors multiplied by 2**shift."""
+        bound = None if self.lower_bound is None else float(np.ldexp(self.lower_bound, shift))
+        return replace(self, error=float(np.ldexp(self.error, shift)), lower_bound=bound)
+
+
+@dataclass(frozen=True)
+class _Audit(Additive):
+    count: int
+    weight: float
+    mass: Array
+    sizes: Labels
+    sums: Array
+    cost: float
+    gap: float
+    spread: float
+    residual: float
+    energy: float
+
+
+@dataclass(frozen=True)
+class _Gram(Additive):
+    count: int
+    gram: Array
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A factorisation as a certificate needs it, in the units of the engine.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_items,)
+    scale : ndarray of shape (n_items,)
+        The item is approximated by scale · components[label].
+    components : ndarray of shape (n_components, n_dims)
+        Nonnegative, float64.
+    nonzeros_per_item : int
+    """
+
+    labels: Labels
+    scale: Array
+    components: Array
+    nonzeros_per_item: int = 1
+
+
+def certify(engine: Engine, distortion: Distortion, claim: Claim) -> Certificate:
+    """Recompute every claim of a factorisation from the data."""
+    centers = distortion.to_frame(claim.components)
+
+    def kernel(raw: RawRows, where: slice) -> _Audit:
+        weight = engine.block_weight(where)
+        items = distortion.items(raw, weight)
+        pairs = distortion.pairs(items, centers)
+        stats = hard_stats(distortion, items, pairs, claim.labels[where])
+        own = pairs.distance[claim.labels[where], np.arange(len(items))]
+        residual = raw.residual_sq(claim.scale[where], claim.labels[where], claim.components)
+        return _Audit(
+            count=len(items),
+            weight=float(items.weight.sum()),
+            mass=stats.mass,
+            sizes=stats.sizes,
+            sums=stats.sums,
+            cost=stats.total,
+            gap=float(items.weight @ np.maximum(own - np.maximum(pairs.distance.min(axis=0), 0), 0)),
+            spread=float(items.weight @ items.sq),
+            residual=float(weight @ residual),
+            energy=float(weight @ raw.sqnorms()),
+        )
+
+    audit: _Audit = engine.reduce(kernel)
+    better = distortion.center(audit.sums, np.maximum(audit.mass, np.finfo(float).tiny))
+    step = np.sqrt(np.square(better - centers).sum(axis=1) @ audit.mass)
+    nonempty = audit.spread > 0 and audit.weight > 0
+    return Certificate(
+        n_items=engine.n_items,
+        n_components=len(claim.components),
+        nonzeros_per_item=claim.nonzeros_per_item,
+        counts=tuple(int(size) for size in audit.sizes),
+        error=float(np.sqrt(audit.residual)),
+        relative_error=float(np.sqrt(audit.residual / audit.energy)) if audit.energy > 0 else 0.0,
+        lower_bound=lower_bound(engine, distortion, len(claim.components)),
+        gap=float(audit.gap / audit.residual) if audit.residual > _rounding(engine) * audit.energy else 0.0,
+        stationarity=float(step / np.sqrt(audit.spread)) if nonempty else 0.0,
+        nonnegative=bool((claim.components >= 0).all() and (claim.scale >= 0).all()),
+        conservation=abs(audit.mass.sum() - audit.weight) / audit.weight if audit.weight > 0 else 0.0,
+    )
+
+
+def _rounding(engine: Engine) -> float:
+    """Below this fraction of ‖X‖² a squared error is rounding."""
+    return 100.0 * float(np.finfo(engine.dtype).eps) ** 2 * engine.n_dims
+
+
+def lower_bound(engine: Engine, distortion: Distortion, n_components: int) -> float | None:
+    """Eckart–Young: √Σ_{i>r} σ_i² of the weighted items, less a margin for rounding.
+
+    r is n_components, or one less where the components are means: about the mean of all items, k means span k − 1 dimensions. Exact
+    eigenvalues of the smaller Gram matrix; None when both sides exceed ``GRAM_SIDE``.
+    """
+    mean = distortion.mean_of(engine)
+    rank = n_components - (mean is not None)
+    if min(engine.n_items, engine.n_dims) <= rank:
+        return 0.0
+    if min(engine.n_items, engine.n_dims) > GRAM_SIDE:
+        return None
+    values = np.linalg.eigvalsh(_smaller_gram(engine, mean))[::-1]
+    # Summation and the eigenvalue solver each err by at most n ε trace; the tail is a sum of eigenvalues.
+    margin = len(values) * (len(values) + 8) * np.finfo(float).eps * max(float(values.sum()), 0.0)
+    return float(np.sqrt(max(float(values[rank:].sum()) - margin, 0.0)))
+
+
+def _smaller_gram(engine: Engine, ref: Array | None) -> Array:
+    if engine.n_dims <= engine.n_items:
+
+        def kernel(raw: RawRows, where: slice) -> _Gram:
+            return _Gram(where.stop - where.start, raw.gram(engine.block_weight(where), ref))
+
+        gram: _Gram = engine.reduce(kernel)
+        return gram.gram
+    whole = engine.select(np.arange(engine.n_items))
+    return whole.rows(slice(0, engine.n_items)).outer(whole.block_weight(slice(0, engine.n_items)), ref)

@@ -1,0 +1,190 @@
+"""What a distortion must say: how items are seen, how far they are from a centre, and where the best centre is.
+
+A distortion works in coordinates of its own (a *frame*), chosen so that nothing cancels. A new loss is one file with one class and one
+line in the registry.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._typing import Array
+from ..engines.base import Engine, RawRows, Rows
+from ..state import State, Stats
+
+
+@dataclass(frozen=True)
+class Items:
+    """One block of items in a distortion's frame.
+
+    Attributes
+    ----------
+    rows : Rows
+        What is left of the items beside the reference.
+    along : ndarray of shape (block,)
+        Coordinate along the reference direction (lines); unused otherwise.
+    sq : ndarray of shape (block,)
+        Squared norm of the rest.
+    weight : ndarray of shape (block,)
+        ω_i, float64.
+    """
+
+    rows: Rows
+    along: Array
+    sq: Array
+    weight: Array
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Distances of a block's items to the centres, and the inner products they came from.
+
+    Attributes
+    ----------
+    distance : ndarray of shape (n_components, block)
+    inner : ndarray of shape (n_components, block)
+        x̂·u for lines; the inner product in the frame otherwise.
+    """
+
+    distance: Array
+    inner: Array
+
+
+class Distortion(ABC):
+    """A loss between an item and a centre, in a frame about ``ref``.
+
+    Parameters
+    ----------
+    ref : ndarray of shape (n_dims,)
+        The point or direction about which items and centres are held.
+    """
+
+    def __init__(self, ref: Array) -> None:
+        self.ref = ref
+
+    @classmethod
+    @abstractmethod
+    def about(cls, mean: Array) -> Distortion:
+        """The frame for items with this weighted mean."""
+
+    @abstractmethod
+    def mean_of(self, engine: Engine) -> Array | None:
+        """The mean of the items where components are means; None where they are directions."""
+
+    @abstractmethod
+    def origin(self) -> Array:
+        """The centre at the reference, shape (1, n_coordinates)."""
+
+    @abstractmethod
+    def items(self, raw: RawRows, weight: Array) -> Items:
+        """The items of a block in this frame, with their weights ω."""
+
+    @abstractmethod
+    def points(self, items: Items, index: Any) -> Array:
+        """Items of a block as centres, shape (n, n_coordinates)."""
+
+    @abstractmethod
+    def to_data(self, centers: Array) -> Array:
+        """Centres in the coordinates of the (scaled) data."""
+
+    @abstractmethod
+    def to_frame(self, centers: Array) -> Array:
+        """Centres given in the coordinates of the (scaled) data."""
+
+    # -- one pass ---------------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def pairs(self, items: Items, centers: Array) -> Pairs:
+        """Distances to every centre."""
+
+    @abstractmethod
+    def sums(self, items: Items, resp: Array, inner: Array) -> Array:
+        """Sums (k, n_coordinates) that make the new centres, for weighted responsibilities (k, block)."""
+
+    @abstractmethod
+    def center(self, sums: Array, mass: Array) -> Array:
+        """New centres from the sums: the step that lowers the cost at fixed responsibilities."""
+
+    # -- the shape of the cost in the centres -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def retract(self, centers: Array) -> Array:
+        """The nearest valid centres."""
+
+    @abstractmethod
+    def curvature(self, state: State, stats: Stats) -> Array:
+        """Per component, half the second derivative of Σ ω p d in its centre: the metric of the plain step."""
+
+    @abstractmethod
+    def slope(self, state: State, stats: Stats) -> Array:
+        """Gradient of Σ ω p d in the centres, at fixed responsibilities."""
+
+    @abstractmethod
+    def tangent(self, vectors: Array, centers: Array) -> Array:
+        """Part of each vector along which its centre may move."""
+
+    @abstractmethod
+    def moved(self, centers: Array, directions: Array, step: Array) -> Array:
+        """Centres moved by ``step`` (k,) along unit tangent directions."""
+
+    # -- phase transitions ------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def projections(self, items: Items, centers: Array, directions: Array) -> Array:
+        """(x − y_j)·ψ_j, or x̂·ψ_j for lines, shape (k, block)."""
+
+    @abstractmethod
+    def change(self, inner: Array, projections: Array, step: Array) -> Array:
+        """d(x, centre moved by step) − d(x, centre), shape (k, block)."""
+
+    @abstractmethod
+    def moments(self, items: Items, resp: Array, pairs: Pairs, centers: Array, directions: Array) -> Array:
+        """Second-moment sums (2, k, n_coordinates) of each component with its direction; see ``pencil``."""
+
+    @abstractmethod
+    def pencil(self, stats: Stats, centers: Array, directions: Array, moments: Array) -> tuple[Array, Array]:
+        """(N ψ, R ψ) for directions ψ: β_cr of a component is the least ψᵀNψ / ψᵀRψ."""
+
+    # -- moving items between components ----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def join(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
+        """Cost that each component gains when an item joins it and its centre follows, shape (k, block)."""
+
+    @abstractmethod
+    def leave(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
+        """Cost that each component loses when an item of it leaves and its centre follows, shape (k, block)."""
+
+    @abstractmethod
+    def merge(self, centers: Array, mass: Array, cost: Array) -> Array:
+        """Upper bound on what joining two components adds to the cost, shape (k, k)."""
+
+
+def soft(distortion: Distortion, items: Items, state: State) -> tuple[Array, Pairs, Array]:
+    """Weighted responsibilities ω_i p_ij (k, block), distances, and log Z_i (block,) of a block.
+
+    p_ij = α_j exp(−β d_ij) / Z_i, always in log space.
+    """
+    pairs = distortion.pairs(items, state.centers)
+    dtype = pairs.distance.dtype
+    resp = pairs.distance * dtype.type(-state.beta)
+    resp += state.log_mass.astype(dtype)[:, None]
+    top = resp.max(axis=0)
+    resp -= top
+    np.exp(resp, out=resp)
+    total = resp.sum(axis=0)
+    resp *= items.weight.astype(dtype) / total
+    return resp, pairs, np.log(total) + top
+
+
+def between(centers: Array) -> Array:
+    """Squared distances between centres, shape (k, k)."""
+    sq = np.einsum("ij,ij->i", centers, centers)
+    return np.maximum(sq[:, None] + sq - 2 * centers @ centers.T, 0)

@@ -1,0 +1,101 @@
+"""Squared Euclidean distance, d = ‖x − y‖²: scaling "none", the strict form (Θ = I in the paper)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._typing import Array
+from ..engines.base import Engine, RawRows, weighted_mean
+from ..state import State, Stats
+from .base import Distortion, Items, Pairs, between
+
+
+class Euclidean(Distortion):
+    """Frame: x − ref, with ref the mean of the items."""
+
+    @classmethod
+    def about(cls, mean: Array) -> Euclidean:
+        return cls(mean)
+
+    def mean_of(self, engine: Engine) -> Array:
+        return weighted_mean(engine)
+
+    def origin(self) -> Array:
+        return np.zeros((1, len(self.ref)))
+
+    def items(self, raw: RawRows, weight: Array) -> Items:
+        rows = raw.framed(None, None, self.ref)
+        return Items(rows, weight, rows.sqnorms(), weight)
+
+    def points(self, items: Items, index: Any) -> Array:
+        return np.atleast_2d(items.rows.take(index))
+
+    def to_data(self, centers: Array) -> Array:
+        return centers + self.ref
+
+    def to_frame(self, centers: Array) -> Array:
+        return centers - self.ref
+
+    def pairs(self, items: Items, centers: Array) -> Pairs:
+        # ‖x − y‖² = ‖x‖² − 2 x·y + ‖y‖²
+        inner = items.rows.dot(centers)
+        distance = inner * inner.dtype.type(-2)
+        distance += items.sq
+        distance += np.einsum("ij,ij->i", centers, centers).astype(inner.dtype)[:, None]
+        return Pairs(distance, inner)
+
+    def sums(self, items: Items, resp: Array, inner: Array) -> Array:
+        return items.rows.tdot(resp).astype(np.float64, copy=False)
+
+    def center(self, sums: Array, mass: Array) -> Array:
+        return sums / mass[:, None]
+
+    def retract(self, centers: Array) -> Array:
+        return centers
+
+    def curvature(self, state: State, stats: Stats) -> Array:
+        return stats.mass
+
+    def slope(self, state: State, stats: Stats) -> Array:
+        # 2 mass_j (y_j − ȳ_j)
+        return 2 * (stats.mass[:, None] * state.centers - stats.sums)
+
+    def tangent(self, vectors: Array, centers: Array) -> Array:
+        return vectors
+
+    def moved(self, centers: Array, directions: Array, step: Array) -> Array:
+        return centers + step[:, None] * directions
+
+    def projections(self, items: Items, centers: Array, directions: Array) -> Array:
+        inner = items.rows.dot(directions)
+        return inner - np.einsum("ij,ij->i", centers, directions).astype(inner.dtype)[:, None]
+
+    def change(self, inner: Array, projections: Array, step: Array) -> Array:
+        # ‖x − y − tψ‖² − ‖x − y‖² = t (t − 2 (x − y)·ψ)
+        return step[:, None] * (step[:, None] - 2 * projections)
+
+    def moments(self, items: Items, resp: Array, pairs: Pairs, centers: Array, directions: Array) -> Array:
+        # Σ q a (x − y) with a = (x − y)·ψ
+        weighted = resp * self.projections(items, centers, directions)
+        spread = items.rows.tdot(weighted) - weighted.sum(axis=1)[:, None] * centers
+        return np.stack([spread, np.zeros_like(spread)]).astype(np.float64, copy=False)
+
+    def pencil(self, stats: Stats, centers: Array, directions: Array, moments: Array) -> tuple[Array, Array]:
+        # β_cr = 1 / (2 λ_max(Cov)): N = I, R = 2 Cov
+        return directions, 2 * moments[0] / stats.mass[:, None]
+
+    def join(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
+        # ω m / (m + ω) ‖x − y‖²
+        return items.weight * np.maximum(pairs.distance, 0) * (mass[:, None] / (mass[:, None] + items.weight))
+
+    def leave(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
+        # ω m / (m − ω) ‖x − y‖²; an item alone in its component leaves nothing behind
+        rest = np.maximum(mass[:, None] - items.weight, np.finfo(float).tiny)
+        return np.minimum(items.weight * np.maximum(pairs.distance, 0) * mass[:, None] / rest, cost[:, None])
+
+    def merge(self, centers: Array, mass: Array, cost: Array) -> Array:
+        # m_j m_l / (m_j + m_l) ‖y_j − y_l‖²
+        total = np.maximum(mass[:, None] + mass, np.finfo(float).tiny)
+        return mass[:, None] * mass / total * between(centers)

@@ -1,0 +1,189 @@
+"""What every engine offers: blocks of items, visited in order, reduced to a sum.
+
+An engine is the only object that sees X. It cuts the items into blocks whose borders depend on the shape of X alone, lets a kernel turn
+each block into something that adds, and adds the results in the order of the blocks. Threads, sparse rows, and later a device or a
+cluster differ only in who computes the blocks, so every engine gives the same answer.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from functools import reduce as fold
+from operator import add
+from typing import Any, Protocol
+
+import numpy as np
+
+from .._typing import Array, Labels
+from ..exceptions import IntegrityError
+from ..state import Additive
+from .threads import ThreadTeam
+
+# A block of this many bytes, and as many of logits, stays in a core's second-level cache.
+BLOCK_BYTES = 1 << 20
+MIN_BLOCK, MAX_BLOCK = 256, 8192
+# Framed blocks are kept between passes while they take no more than this: small problems are all overhead.
+KEEP_BYTES = 8 << 20
+
+
+class Rows(Protocol):
+    """Items of one block in a frame: x' = factor · x − along · ref, not necessarily formed."""
+
+    def dot(self, vectors: Array) -> Array:
+        """Inner products with ``vectors`` (k, n_dims): shape (k, block)."""
+
+    def tdot(self, weights: Array) -> Array:
+        """Weighted sums for ``weights`` (k, block): shape (k, n_dims)."""
+
+    def sqnorms(self) -> Array:
+        """Squared norms ‖x'‖², shape (block,)."""
+
+    def take(self, index: Any) -> Array:
+        """The rows at ``index`` as a dense float64 array."""
+
+
+class RawRows(Protocol):
+    """Items of one block as the user gave them, times a power of two."""
+
+    n_items: int
+
+    def project(self, ref: Array) -> Array:
+        """Inner products with one vector, shape (block,)."""
+
+    def sqnorms(self) -> Array:
+        """Squared norms in float64, shape (block,)."""
+
+    def total(self, weight: Array) -> Array:
+        """Σ weight_i x_i in float64, shape (n_dims,)."""
+
+    def framed(self, factor: Array | None, along: Array | None, ref: Array) -> Rows:
+        """The rows factor · x − along · ref; None stands for ones."""
+
+    def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
+        """Squared norms of x − scale · components[labels] by explicit subtraction in float64, shape (block,)."""
+
+    def gram(self, weight: Array, ref: Array | None) -> Array:
+        """Σ weight_i (x_i − ref)(x_i − ref)ᵀ in float64, shape (n_dims, n_dims)."""
+
+    def outer(self, weight: Array, ref: Array | None) -> Array:
+        """√weight_i √weight_l (x_i − ref)·(x_l − ref) in float64, shape (block, block)."""
+
+    def keys(self) -> Array:
+        """One 64-bit number per item, equal for equal items."""
+
+
+class Framing(Protocol):
+    """What an engine needs from a distortion: how it sees a block."""
+
+    def items(self, raw: RawRows, weight: Array) -> Any:
+        """The items of a block in the distortion's frame."""
+
+
+class Engine(ABC):
+    """Blocks of items, and sums over them.
+
+    Parameters
+    ----------
+    n_items, n_dims : int
+    dtype : dtype
+        float32 or float64.
+    weight : ndarray of shape (n_items,) or None
+        Weight w_i of each item.
+    shift : int
+        X is seen as X · 2**shift.
+    team : ThreadTeam
+        Who computes the blocks.
+    """
+
+    #: Stored numbers per item; decides the size of a block.
+    row_width: int
+
+    def __init__(
+        self, n_items: int, n_dims: int, dtype: Any, weight: Array | None, shift: int, team: ThreadTeam
+    ) -> None:
+        self.n_items, self.n_dims, self.dtype = n_items, n_dims, np.dtype(dtype)
+        self.weight, self.shift, self.team = weight, shift, team
+        self.passes = 0
+        self._kept: dict[tuple[Framing, int], Any] = {}
+
+    @abstractmethod
+    def rows(self, where: slice) -> RawRows:
+        """The items of one block."""
+
+    @abstractmethod
+    def select(self, index: Labels) -> Engine:
+        """An engine in memory and in float64 on the items at ``index``."""
+
+    @cached_property
+    def slices(self) -> list[slice]:
+        """Borders of the blocks; they depend on the shape of X alone, never on the number of threads."""
+        size = BLOCK_BYTES // (self.dtype.itemsize * max(self.row_width, 1))
+        size = min(max(size, MIN_BLOCK), MAX_BLOCK)
+        return [slice(start, min(start + size, self.n_items)) for start in range(0, self.n_items, size)]
+
+    def block_weight(self, where: slice) -> Array:
+        """Weights w_i of one block, float64."""
+        return np.ones(where.stop - where.start) if self.weight is None else self.weight[where]
+
+    def reduce(self, kernel: Callable[[RawRows, slice], Any]) -> Any:
+        """Sum of ``kernel(rows, where)`` over the blocks, in the order of the blocks.
+
+        What a kernel returns must add (``+``) and have a ``count`` of items, so that a block lost or counted twice is noticed.
+        """
+        return self._sum(lambda where: kernel(self.rows(where), where))
+
+    def reduce_items(self, framing: Framing, kernel: Callable[[Any, slice], Any]) -> Any:
+        """Sum of ``kernel(items, where)`` over the blocks, with the items in the frame of a distortion."""
+        return self._sum(lambda where: kernel(self._items(framing, where), where))
+
+    def _items(self, framing: Framing, where: slice) -> Any:
+        keep = self.n_items * self.row_width * 8 <= KEEP_BYTES
+        items = self._kept.get((framing, where.start))
+        if items is None:
+            items = framing.items(self.rows(where), self.block_weight(where))
+            if keep:
+                self._kept[framing, where.start] = items
+        return items
+
+    def _sum(self, part: Callable[[slice], Any]) -> Any:
+        self.passes += 1
+        total = fold(add, self.team.map(part, self.slices))
+        if total.count != self.n_items:
+            raise IntegrityError(
+                f"A pass over the data saw {total.count} items; expected {self.n_items}. A block was lost or counted twice: "
+                "run the fit again, and make sure that nothing changes the data meanwhile."
+            )
+        return total
+
+
+@dataclass(frozen=True)
+class _Total(Additive):
+    count: int
+    weight: float
+    total: Array
+
+
+def weighted_mean(engine: Engine) -> Array:
+    """Σ w_i x_i / Σ w_i, in the scaled units of the engine."""
+
+    def kernel(raw: RawRows, where: slice) -> _Total:
+        weight = engine.block_weight(where)
+        return _Total(raw.n_items, float(weight.sum()), raw.total(weight))
+
+    sums: _Total = engine.reduce(kernel)
+    return sums.total / sums.weight
+
+
+# Odd multipliers of a multiplicative hash; the golden ratio in 64 bits spreads consecutive numbers.
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def multipliers(n_dims: int) -> Any:
+    """One odd 64-bit number per dimension, for ``keys``."""
+    mixed = (np.arange(1, n_dims + 1, dtype=np.uint64) * _GOLDEN) ^ (
+        np.arange(1, n_dims + 1, dtype=np.uint64) * _GOLDEN >> np.uint64(29)
+    )
+    return mixed * _GOLDEN | np.uint64(1)

@@ -1,0 +1,119 @@
+"""Dense arrays: blocks of rows of an array, or of its transposed view, never copied whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._typing import Array, Labels
+from .base import Engine, multipliers
+from .threads import ThreadTeam
+
+
+@dataclass(frozen=True)
+class DenseRows:
+    """Framed items of one block, formed explicitly so that nothing cancels later."""
+
+    values: Array
+
+    def dot(self, vectors: Array) -> Array:
+        return vectors.astype(self.values.dtype, copy=False) @ self.values.T
+
+    def tdot(self, weights: Array) -> Array:
+        return weights @ self.values
+
+    def sqnorms(self) -> Array:
+        return np.einsum("ij,ij->i", self.values, self.values)
+
+    def take(self, index: Any) -> Array:
+        return self.values[index].astype(np.float64)
+
+
+@dataclass(frozen=True)
+class DenseRawRows:
+    """Items of one block, times a power of two."""
+
+    values: Array
+
+    @property
+    def n_items(self) -> int:
+        return len(self.values)
+
+    def project(self, ref: Array) -> Array:
+        return self.values @ ref.astype(self.values.dtype, copy=False)
+
+    def sqnorms(self) -> Array:
+        return np.einsum("ij,ij->i", self.values, self.values, dtype=np.float64)
+
+    def total(self, weight: Array) -> Array:
+        return weight @ self.values.astype(np.float64, copy=False)
+
+    def framed(self, factor: Array | None, along: Array | None, ref: Array) -> DenseRows:
+        # In float64 also for float32 items: the rounding of along · ref would be as large as what is left of x.
+        rest = self.values.astype(np.float64) if factor is None else self.values * factor[:, None]
+        rest -= ref if along is None else np.multiply.outer(along, ref)
+        return DenseRows(rest.astype(self.values.dtype, copy=False))
+
+    def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
+        rest = components[labels]
+        rest *= -scale[:, None]
+        rest += self.values
+        return np.einsum("ij,ij->i", rest, rest)
+
+    def gram(self, weight: Array, ref: Array | None) -> Array:
+        rest = self._weighted(weight, ref)
+        return rest.T @ rest
+
+    def outer(self, weight: Array, ref: Array | None) -> Array:
+        rest = self._weighted(weight, ref)
+        return rest @ rest.T
+
+    def _weighted(self, weight: Array, ref: Array | None) -> Array:
+        rest = self.values.astype(np.float64) if ref is None else self.values - ref
+        return rest * np.sqrt(weight)[:, None]
+
+    def keys(self) -> Array:
+        # + 0.0 turns −0.0 into 0.0; the sum wraps around modulo 2**64
+        bits = (self.values.astype(np.float64) + 0.0).view(np.uint64)
+        return (bits * multipliers(bits.shape[1])).sum(axis=1)
+
+
+class DenseEngine(Engine):
+    """Items are the rows of ``array``, an (n_items, n_dims) array or view of any strides.
+
+    Parameters
+    ----------
+    array : ndarray of shape (n_items, n_dims)
+    weight : ndarray of shape (n_items,) or None
+    dim_factor : ndarray of shape (n_dims,) or None
+        Multiplies every item, dimension by dimension.
+    shift : int
+    team : ThreadTeam
+    """
+
+    def __init__(
+        self,
+        array: Array,
+        weight: Array | None = None,
+        *,
+        dim_factor: Array | None = None,
+        shift: int = 0,
+        team: ThreadTeam,
+    ) -> None:
+        self._array, self._dim_factor = array, dim_factor
+        self.row_width = array.shape[1]
+        super().__init__(array.shape[0], array.shape[1], array.dtype, weight, shift, team)
+
+    def rows(self, where: slice) -> DenseRawRows:
+        return DenseRawRows(self._scaled(np.ascontiguousarray(self._array[where])))
+
+    def select(self, index: Labels) -> DenseEngine:
+        weight = None if self.weight is None else self.weight[index]
+        return DenseEngine(self._scaled(self._array[index].astype(np.float64)), weight, team=self.team)
+
+    def _scaled(self, block: Array) -> Array:
+        if self.shift:
+            block = np.ldexp(block, self.shift)
+        return block if self._dim_factor is None else (block * self._dim_factor).astype(block.dtype, copy=False)

@@ -1,0 +1,135 @@
+"""Compressed sparse rows, never densified: the frame x' = factor · x − along · ref stays a formula."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._typing import Array, Labels
+from .base import Engine, multipliers
+from .threads import ThreadTeam
+
+
+@dataclass(frozen=True)
+class SparseRows:
+    """Framed items of one block: factor and along act on the results, not on the items."""
+
+    matrix: Any
+    factor: Array | None
+    along: Array
+    ref: Array
+
+    def dot(self, vectors: Array) -> Array:
+        inner = np.ascontiguousarray((self.matrix @ vectors.T).T)
+        if self.factor is not None:
+            inner *= self.factor
+        # x'·v = factor (x·v) − along (ref·v)
+        inner -= np.multiply.outer(vectors @ self.ref, self.along)
+        return inner.astype(self.matrix.dtype, copy=False)
+
+    def tdot(self, weights: Array) -> Array:
+        scaled = weights if self.factor is None else weights * self.factor
+        return (self.matrix.T @ scaled.T).T - np.multiply.outer(weights @ self.along, self.ref)
+
+    def sqnorms(self) -> Array:
+        factor = 1.0 if self.factor is None else self.factor
+        inner = factor * (self.matrix @ self.ref)
+        sq = _sqnorms(self.matrix) * factor**2 - 2 * self.along * inner + self.along**2 * np.dot(self.ref, self.ref)
+        return np.maximum(sq, 0.0).astype(self.matrix.dtype)
+
+    def take(self, index: Any) -> Array:
+        index = np.atleast_1d(index)
+        dense = self.matrix[index].toarray().astype(np.float64)
+        if self.factor is not None:
+            dense *= self.factor[index][:, None]
+        return np.squeeze(dense - np.multiply.outer(self.along[index], self.ref)[: len(index)])
+
+
+@dataclass(frozen=True)
+class SparseRawRows:
+    """Items of one block, times a power of two."""
+
+    matrix: Any
+
+    @property
+    def n_items(self) -> int:
+        return int(self.matrix.shape[0])
+
+    def project(self, ref: Array) -> Array:
+        return self.matrix @ ref
+
+    def sqnorms(self) -> Array:
+        return _sqnorms(self.matrix)
+
+    def total(self, weight: Array) -> Array:
+        return self.matrix.T @ weight
+
+    def framed(self, factor: Array | None, along: Array | None, ref: Array) -> SparseRows:
+        return SparseRows(self.matrix, factor, np.ones(self.n_items) if along is None else along, ref)
+
+    def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
+        rows = np.repeat(np.arange(self.n_items), np.diff(self.matrix.indptr))
+        model = components[labels[rows], self.matrix.indices] * scale[rows]
+        stored = np.bincount(rows, np.square(self.matrix.data - model), self.n_items)
+        return stored + scale**2 * self._missed(rows, labels, components)
+
+    def _missed(self, rows: Labels, labels: Labels, components: Array) -> Array:
+        """Squared norm of the component outside an item's stored entries; exactly 0 where they cover its support."""
+        values = components[labels[rows], self.matrix.indices]
+        covered = np.bincount(rows, np.square(values), self.n_items)
+        hits = np.bincount(rows, values != 0, self.n_items)
+        support = np.count_nonzero(components, axis=1)
+        whole = np.einsum("ij,ij->i", components, components)
+        return np.where(hits == support[labels], 0.0, np.maximum(whole[labels] - covered, 0.0))
+
+    def gram(self, weight: Array, ref: Array | None) -> Array:
+        scaled = sp.diags_array(np.sqrt(weight)) @ self.matrix.astype(np.float64)
+        gram = (scaled.T @ scaled).toarray()
+        if ref is None:
+            return gram
+        cross = np.multiply.outer(self.total(weight), ref)
+        return gram - cross - cross.T + weight.sum() * np.multiply.outer(ref, ref)
+
+    def outer(self, weight: Array, ref: Array | None) -> Array:
+        matrix = self.matrix.astype(np.float64)
+        outer = (matrix @ matrix.T).toarray()
+        if ref is not None:
+            cross = matrix @ ref
+            outer += np.dot(ref, ref) - cross[:, None] - cross
+        root = np.sqrt(weight)
+        return root[:, None] * outer * root
+
+    def keys(self) -> Array:
+        bits = (self.matrix.data.astype(np.float64) + 0.0).view(np.uint64)
+        products = np.concatenate([[np.uint64(0)], np.cumsum(bits * multipliers(self.matrix.shape[1])[self.matrix.indices])])
+        return products[self.matrix.indptr[1:]] - products[self.matrix.indptr[:-1]]
+
+
+class SparseEngine(Engine):
+    """Items are the rows of a CSR matrix in canonical form."""
+
+    def __init__(self, matrix: Any, weight: Array | None = None, *, shift: int = 0, team: ThreadTeam) -> None:
+        self._matrix = matrix
+        self.row_width = -(-matrix.nnz // max(matrix.shape[0], 1))
+        super().__init__(matrix.shape[0], matrix.shape[1], matrix.dtype, weight, shift, team)
+
+    def rows(self, where: slice) -> SparseRawRows:
+        start, stop = self._matrix.indptr[where.start], self._matrix.indptr[where.stop]
+        indptr = self._matrix.indptr[where.start : where.stop + 1] - start
+        data = np.ldexp(self._matrix.data[start:stop], self.shift)
+        shape = (where.stop - where.start, self.n_dims)
+        return SparseRawRows(sp.csr_array((data, self._matrix.indices[start:stop], indptr), shape=shape))
+
+    def select(self, index: Labels) -> SparseEngine:
+        chosen = self._matrix[index].astype(np.float64)
+        chosen.data = np.ldexp(chosen.data, self.shift)
+        weight = None if self.weight is None else self.weight[index]
+        return SparseEngine(chosen, weight, team=self.team)
+
+
+def _sqnorms(matrix: Any) -> Array:
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    return np.bincount(rows, np.square(matrix.data.astype(np.float64)), matrix.shape[0])

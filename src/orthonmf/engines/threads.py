@@ -1,0 +1,131 @@
+"""Threads for the blocks of a pass: never more than the machine has, whoever else is fitting.
+
+BLAS runs with one thread inside a block, so that a sum does not depend on how many threads there are. That limit belongs to the
+process, so fits that overlap count references: the first sets it, the last restores it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from threading import Lock
+from time import monotonic
+from typing import Any, Self
+
+import joblib
+from threadpoolctl import ThreadpoolController
+
+
+class TimeLimitReached(Exception):
+    """The time that a fit was given is over; raised between blocks and handled by the fit."""
+
+
+class _BlasLimit:
+    """One BLAS thread while at least one fit runs."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._users = 0
+        self._controller: ThreadpoolController | None = None
+        self._limit: AbstractContextManager[Any] | None = None
+
+    def acquire(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._controller = self._controller or ThreadpoolController()
+                self._limit = self._controller.limit(limits=1, user_api="blas")
+                self._limit.__enter__()
+
+    def release(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0 and self._limit is not None:
+                self._limit.__exit__(None, None, None)
+                self._limit = None
+
+
+class _Permits:
+    """Worker threads that may exist in this process at once: one per core, beyond the calling threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._taken = 0
+
+    def acquire(self, wanted: int) -> int:
+        with self._lock:
+            granted = max(0, min(wanted, joblib.cpu_count() - self._taken))
+            self._taken += granted
+            return granted
+
+    def release(self, granted: int) -> None:
+        with self._lock:
+            self._taken -= granted
+
+
+def _fresh_state() -> None:
+    """A forked child starts with no fit running, whatever its parent was doing."""
+    global _blas, _permits
+    _blas, _permits = _BlasLimit(), _Permits()
+
+
+_blas, _permits = _BlasLimit(), _Permits()
+os.register_at_fork(after_in_child=_fresh_state)
+
+
+def usable_threads(n_jobs: int | None) -> int:
+    """Threads to use: all cores for None and −1, as joblib counts otherwise; fewer inside a joblib worker or with OMP_NUM_THREADS."""
+    if n_jobs is not None and n_jobs > 0:
+        return n_jobs
+    available: int = joblib.effective_n_jobs(-1 if n_jobs is None else n_jobs)
+    declared = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return min(available, int(declared)) if declared.isdigit() and int(declared) > 0 else available
+
+
+class ThreadTeam:
+    """Maps a function over blocks with a number of threads that changes no bit of the result.
+
+    A context manager: threads live only inside ``with``, so a fit leaves none behind and a forked child inherits none.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+    deadline : float or None
+        Clock time (``time.monotonic``) after which no block is begun.
+    """
+
+    def __init__(self, n_jobs: int | None = 1, deadline: float | None = None) -> None:
+        self.wanted = usable_threads(n_jobs)
+        self.deadline = deadline
+        self._pool: ThreadPoolExecutor | None = None
+        self._granted = 0
+
+    def __enter__(self) -> Self:
+        self._owner = _blas, _permits
+        _blas.acquire()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        blas, permits = self._owner
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+            permits.release(self._granted)
+        blas.release()
+
+    def map(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterable[Any]:
+        """Results in the order of the tasks."""
+
+        def timely(task: Any) -> Any:
+            if self.deadline is not None and monotonic() > self.deadline:
+                raise TimeLimitReached
+            return function(task)
+
+        if len(tasks) == 1 or self.wanted == 1:
+            return map(timely, tasks)
+        if self._pool is None:
+            self._granted = _permits.acquire(self.wanted)
+            self._pool = ThreadPoolExecutor(max(self._granted, 1), thread_name_prefix="orthonmf")
+        return self._pool.map(timely, tasks)

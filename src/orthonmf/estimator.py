@@ -1,0 +1,431 @@
+"""ONMF, the estimator: validate, choose an engine, factorise, store."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+
+from ._typing import Array, Labels
+from ._validation import Layout, check_choice, check_count, check_matrix, check_positive, check_sample_weight
+from .certificate import Certificate, certify
+from .distortion import REGISTRY
+from .engines import REGISTRY as ENGINES
+from .engines import Engine, ThreadTeam
+from .exceptions import InvalidInputError
+from .factorize import MAX_COMPONENTS, Request, Result, factorize
+from .factors import Assigned, Factors, one_per_row
+from .progress import CallbackSupport, Monitor, Reporter, history, with_callbacks
+from .transitions import persistence
+
+
+def _assigns_samples(self: ONMF) -> bool:
+    if self.orthogonal != "samples":
+        raise AttributeError(
+            f"This method assigns samples; with orthogonal={self.orthogonal!r} the features are assigned: see labels_."
+        )
+    return True
+
+
+class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Orthogonal nonnegative matrix factorisation, X ≈ T C, with parts that do not overlap.
+
+    Each sample (or each feature) belongs to exactly one component. The number of components is given, or found from the phase
+    transitions of a maximum-entropy annealing [1]_. Fits are deterministic.
+
+    Parameters
+    ----------
+    n_components : int or "auto", default="auto"
+        Number of components. "auto" takes the number that persists over the widest range of temperatures.
+    max_components : int or None, default=None
+        Where "auto" stops looking. None means 32, or the number of distinct items if that is smaller.
+    orthogonal : {"samples", "features"}, default="samples"
+        What belongs to one component: each row of X (T has one nonzero per row) or each column (C has one nonzero per column).
+    scaling : {"item", "none"}, default="item"
+        "item": every item keeps a scale of its own, and components are directions. "none": all items of a component share
+        one scale, and components are means.
+    schedule : "adaptive" or float, default="adaptive"
+        How the inverse temperature β grows: from one critical value to the next, or by a fixed factor above 1.
+    refine : bool, default=True
+        Whether the annealed components are improved until no swap of a component and no move of an item lowers the error.
+    tol : float, default=1e-4
+        Tolerance of the annealing: a temperature is settled when a step gains less than ``tol**2`` in free energy per unit
+        weight (``tol`` where the refinement follows).
+    max_iter : int, default=300
+        Passes over the data at one temperature, and of one alternation.
+    time_limit : float or None, default=None
+        Seconds after which the best answer so far is returned.
+    sparse_output : bool, default=False
+        Whether ``transform`` returns a CSR array. Samples only.
+    engine : {"auto", "dense", "sparse"}, default="auto"
+        What reads X; "auto" follows the type of X.
+    n_jobs : int or None, default=None
+        Threads. None uses the cores that are free. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Chooses the sample on which large data are annealed; None chooses a fixed one.
+    verbose : int, default=0
+        1 reports each temperature on standard error.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components_, n_features)
+        C. Rows have unit norm, except for scaling "none" with samples, where they are √N times the means.
+    labels_ : ndarray of shape (n_items,)
+        The component of each sample, or of each feature with ``orthogonal="features"``.
+    scale_ : ndarray of shape (n_items,)
+        The one nonzero of each item in its factor.
+    counts_ : ndarray of shape (n_components_,)
+        Items in each component; components are ordered by mass.
+    n_components_ : int
+    reconstruction_err_ : float
+        Frobenius norm of the weighted residual.
+    critical_betas_ : ndarray
+        The β at which 2, 3, … distinct components first exist.
+    persistence_ : ndarray
+        log(β_{m+1} / β_m) for m = 2, 3, …
+    history_ : dict
+        The annealing, one entry per temperature, and the tree of splits.
+    certificate_ : Certificate
+        What is claimed of the factors, with the numbers that prove it.
+    status_ : str
+        Why the fit stopped.
+    converged_ : bool
+    n_iter_ : int
+        Passes over the data.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only when X has string column names.
+
+    See Also
+    --------
+    sklearn.decomposition.NMF : Parts that may overlap.
+    sklearn.cluster.KMeans : Means without scale, bounds or a number of clusters.
+
+    References
+    ----------
+    .. [1] S. Basiri, A. Bayati, S. M. Salapaka, "Orthogonal Nonnegative Matrix Factorization with Sparsity Constraints", 2025.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orthonmf import ONMF
+    >>> X = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.1, 5.0]])
+    >>> model = ONMF(n_components=2).fit(X)
+    >>> model.labels_
+    array([1, 1, 0, 0])
+    >>> np.abs(X - model.inverse_transform(model.transform(X))).max() < 0.1
+    np.True_
+    """
+
+    def __init__(
+        self,
+        n_components: int | str = "auto",
+        *,
+        max_components: int | None = None,
+        orthogonal: str = "samples",
+        scaling: str = "item",
+        schedule: str | float = "adaptive",
+        refine: bool = True,
+        tol: float = 1e-4,
+        max_iter: int = 300,
+        time_limit: float | None = None,
+        sparse_output: bool = False,
+        engine: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.max_components = max_components
+        self.orthogonal = orthogonal
+        self.scaling = scaling
+        self.schedule = schedule
+        self.refine = refine
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.sparse_output = sparse_output
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # -- fitting ----------------------------------------------------------------------------------------------------------------
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Factorise X.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Nonnegative data.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the rows in the objective.
+
+        Returns
+        -------
+        self : ONMF
+        """
+        with self._all_or_nothing():
+            self._check_parameters()
+            X = self._checked(X, reset=True)
+            sample_weight = check_sample_weight(sample_weight, X.shape[0])
+            deadline = None if self.time_limit is None else monotonic() + self.time_limit
+            with ThreadTeam(self.n_jobs, deadline) as team, Reporter(self, X) as listener:
+                engine = self._layout.build(X, sample_weight, team)
+                monitor = Monitor(self.verbose, listener)
+                result = factorize(engine, self._request(engine), monitor)
+                self._store(engine, result, X.dtype)
+        self._warn(result)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Factorise X and return T; the same as ``fit(X).transform(X)``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : None
+        sample_weight : array-like of shape (n_samples,) or None
+
+        Returns
+        -------
+        T : ndarray or CSR array of shape (n_samples, n_components_)
+        """
+        return self.fit(X, sample_weight=sample_weight).transform(X)
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:
+        """Factorise X and return ``labels_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : None
+        sample_weight : array-like of shape (n_samples,) or None
+
+        Returns
+        -------
+        labels : ndarray of shape (n_items,)
+        """
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    # -- using ------------------------------------------------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> Any:
+        """T for new samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        T : ndarray or CSR array of shape (n_samples, n_components_)
+            One nonzero per row for "samples"; X Cᵀ for "features".
+        """
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        if self.orthogonal == "features":
+            return np.asarray(X @ self.components_.T)
+        assigned = self._assigned(X)
+        return one_per_row(
+            assigned.scale, assigned.labels, self.n_components_, sparse=self.sparse_output, dtype=X.dtype
+        )
+
+    @available_if(_assigns_samples)
+    def predict(self, X: Any) -> Labels:
+        """The nearest component of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return self._assigned(self._checked(X, reset=False)).labels
+
+    def _assigned(self, X: Any) -> Assigned:
+        with ThreadTeam(self.n_jobs) as team:
+            return self._factors.assign(self._layout.build(X, None, team))
+
+    def inverse_transform(self, T: Any) -> Array:
+        """X back from T: the product T C.
+
+        Parameters
+        ----------
+        T : {array-like, sparse matrix} of shape (n_samples, n_components_)
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        if T.shape[1] != self.n_components_:
+            raise InvalidInputError(f"T has {T.shape[1]} columns; expected {self.n_components_}, one per component.")
+        return np.asarray(T @ self.components_)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """−‖X − T C‖_F with T = transform(X): higher is better.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : None
+
+        Returns
+        -------
+        score : float
+        """
+        return -self.verify(X).error
+
+    def verify(self, X: Any, sample_weight: Any = None) -> Certificate:
+        """Recompute every claim about this model from X alone.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The training data, or others: then some claims (optimal centres, no empty component) need not hold.
+        sample_weight : array-like of shape (n_samples,) or None
+
+        Returns
+        -------
+        certificate : Certificate
+        """
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        weight = check_sample_weight(sample_weight, X.shape[0])
+        with ThreadTeam(self.n_jobs) as team:
+            return self._certified(self._layout.build(X, weight, team))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "components_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+    # -- validation -------------------------------------------------------------------------------------------------------------
+
+    @property
+    def _layout(self) -> Layout:
+        return Layout(self.orthogonal, self.engine)
+
+    def _check_parameters(self) -> None:
+        if self.n_components != "auto":
+            check_count("n_components", self.n_components, least=1)
+        if self.max_components is not None:
+            check_count("max_components", self.max_components, least=1)
+        check_choice("orthogonal", self.orthogonal, ("samples", "features"))
+        check_choice("scaling", self.scaling, tuple(REGISTRY))
+        check_choice("engine", self.engine, ("auto", *ENGINES))
+        if self.schedule != "adaptive":
+            check_positive("schedule", self.schedule, above=1.0)
+        check_positive("tol", self.tol)
+        check_count("max_iter", self.max_iter, least=1)
+        if self.time_limit is not None:
+            check_positive("time_limit", self.time_limit)
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        """X with its names noted and its values checked; see ``check_matrix``."""
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        X = check_matrix(X, sparse_format=self._layout.sparse_format)
+        if not reset and X.shape[1] != self.n_features_in_:
+            raise InvalidInputError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input."
+            )
+        if reset:
+            self.n_features_in_ = X.shape[1]
+        return X
+
+    def _request(self, engine: Engine) -> Request:
+        n_items = engine.n_items
+        kind = "rows" if self.orthogonal == "samples" else "columns"
+        if self.n_components != "auto" and self.n_components > n_items:  # type: ignore[operator]
+            raise InvalidInputError(
+                f"n_components={self.n_components} is more than the {n_items} {kind} of X; ask for at most {n_items}."
+            )
+        seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
+        return Request(
+            n_components=None if self.n_components == "auto" else int(self.n_components),
+            max_components=min(MAX_COMPONENTS if self.max_components is None else self.max_components, n_items),
+            scaling=self.scaling,
+            growth=None if self.schedule == "adaptive" else float(self.schedule),
+            refine=self.refine,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            seed=seed,
+        )
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A failed fit leaves the model as it was."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _warn(self, result: Result) -> None:
+        if self.n_components != "auto" and self.n_components_ < int(self.n_components):
+            warnings.warn(
+                f"Found {self.n_components_} distinct components where {self.n_components} were asked for: the data have no more "
+                "distinct items. Ask for fewer components.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        if not result.converged:
+            warnings.warn(f"ONMF did not converge. {result.status}", ConvergenceWarning, stacklevel=3)
+
+    # -- storing ----------------------------------------------------------------------------------------------------------------
+
+    @property
+    def _factors(self) -> Factors:
+        return Factors(self.orthogonal, self.scaling, self.components_, self._weight, self._reference)
+
+    def _store(self, engine: Engine, result: Result, dtype: Any) -> None:
+        """Set the fitted attributes, in the units of X."""
+        factors = Factors.of(engine, result, self.orthogonal, self.scaling, dtype)
+        self.components_, self._weight, self._reference = factors.components, factors.weight, factors.reference
+        self.n_components_ = len(factors.components)
+        assigned = factors.assign(engine) if self.orthogonal == "samples" else None
+        self.labels_ = result.labels if assigned is None else assigned.labels
+        scale = factors.components.max(axis=0) if assigned is None else assigned.scale
+        self.scale_ = scale.astype(dtype)
+        self.counts_ = np.bincount(self.labels_, minlength=self.n_components_)
+        # d in the units of X is d in the engine's units times 4**−shift, so β is β times 4**shift; a line has no units.
+        unit = 0 if self.scaling == "item" else engine.shift
+        self.critical_betas_ = np.ldexp(result.critical_betas, 2 * unit)
+        self.persistence_ = persistence(result.critical_betas)
+        self.history_ = history(result.temperatures, result.splits, result.plane, unit)
+        self.converged_, self.status_ = result.converged, result.status
+        self.certificate_ = self._certified(engine, assigned)
+        self.reconstruction_err_ = self.certificate_.error
+        self.n_iter_ = engine.passes
+
+    def _certified(self, engine: Engine, assigned: Assigned | None = None) -> Certificate:
+        factors = self._factors
+        certificate = certify(engine, factors.distortion(engine), factors.claim(engine, assigned))
+        return certificate.in_units(-engine.shift)

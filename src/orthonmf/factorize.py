@@ -1,0 +1,240 @@
+"""One factorisation, from an engine to a result: frame, anneal, refine, order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ._typing import Array, Labels
+from .anneal import Annealing, Split
+from .distortion import REGISTRY, Distortion
+from .engines.base import Engine, weighted_mean
+from .engines.threads import TimeLimitReached
+from .partition import alone, alternate, item_points, nearest_pass, refilled
+from .progress import Monitor, StopRequested, Temperature, plane
+from .refine import refine
+from .schedule import Adaptive, Geometric, Schedule
+from .transitions import MIN_PERSISTENCE, most_persistent, persistence
+
+# The annealing sees at most this many items when the number of components is asked for, and per component otherwise: transitions
+# depend on covariances, which a sample gives, and the refinement sees everything.
+RANK_ITEMS, ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT = 2048, 512, 32
+# max_components when it is not given.
+MAX_COMPONENTS = 32
+# Items from which the plane of the history is taken.
+PLANE_ITEMS = 128
+# Passes at one temperature where the refinement, not the annealing, must converge.
+LOOSE_PASSES = 30
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a factorisation; the parameters of the estimator, validated."""
+
+    n_components: int | None
+    max_components: int
+    scaling: str
+    growth: float | None
+    refine: bool
+    tol: float
+    max_iter: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """A partition of the items, with the annealing that led to it.
+
+    Attributes
+    ----------
+    distortion : Distortion
+        The loss in its frame.
+    centers : ndarray of shape (n_components, n_dims)
+        In the scaled units of the engine, nonnegative.
+    labels : ndarray of shape (n_items,)
+    critical_betas : ndarray of shape (m,)
+        The β at which 2, 3, … components first exist.
+    temperatures : list of Temperature
+    splits : list of Split
+    plane : ndarray of shape (n_coordinates, 2)
+        Directions onto which the centres of the history are projected.
+    converged : bool
+    status : str
+        Why it stopped, in a sentence.
+    """
+
+    distortion: Distortion
+    centers: Array
+    labels: Labels
+    critical_betas: Array
+    temperatures: list[Temperature]
+    splits: list[Split]
+    plane: Array
+    converged: bool
+    status: str
+
+
+@dataclass
+class _Search:
+    """The best centres so far, so that a fit that is stopped has something to show."""
+
+    centers: Array
+    critical_betas: Array = field(default_factory=lambda: np.zeros(0))
+    splits: list[Split] = field(default_factory=list)
+    converged: bool = True
+    reason: str = ""
+
+
+def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
+    """Anneal, refine and order the components."""
+    distortion = REGISTRY[request.scaling].about(weighted_mean(engine))
+    search = _Search(distortion.origin())
+    if alone(engine, distortion).total == 0:
+        search.reason = "All items are equal."
+        return _finished(engine, distortion, search, monitor)
+    try:
+        _anneal(engine, distortion, request, monitor, search)
+        _settle(engine, distortion, request, monitor, search)
+    except TimeLimitReached:
+        search.converged, search.reason = False, "Stopped at the time limit: raise time_limit for a better answer."
+        engine.team.deadline = None
+    except StopRequested:
+        search.converged, search.reason = False, "Stopped by a callback."
+    return _finished(engine, distortion, search, monitor)
+
+
+def _anneal(
+    engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: _Search
+) -> None:
+    """The start of the search: components that the annealing tells apart."""
+    asked = request.n_components
+    few = RANK_ITEMS if asked is None else max(ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT * asked)
+    small = sample(engine, few, request.seed)
+    careful = asked is None or request.growth is not None
+    annealing = Annealing(
+        engine=small,
+        distortion=distortion,
+        schedule=_schedule(request),
+        tol=request.tol**2 if careful else request.tol,
+        max_passes=request.max_iter if careful else min(request.max_iter, LOOSE_PASSES),
+        # Differences below the rounding of the items are no structure.
+        max_beta=0.01 / float(np.finfo(engine.dtype).eps) ** 2,
+        monitor=monitor,
+        thorough=careful,
+    )
+    state = annealing.run(request.max_components if asked is None else asked, beyond=asked is None)
+    search.critical_betas = np.sort(annealing.critical_betas)[: request.max_components]
+    if asked is None:
+        found = _number(annealing, search, small)
+        state = annealing.states[max(m for m in annealing.states if m <= found)]
+    if not request.refine:
+        state = annealing.harden(state)
+    search.splits = annealing.splits
+    search.converged = annealing.converged or not careful
+    search.centers = state.centers
+    if asked is not None and state.n_components < asked:
+        search.centers = np.vstack([state.centers, np.repeat(state.centers[:1], asked - state.n_components, axis=0)])
+    if request.refine and small is not engine:
+        _improve(small, distortion, request, search)
+
+
+def _schedule(request: Request) -> Schedule:
+    if request.growth is not None:
+        return Geometric(request.growth)
+    return Adaptive() if request.n_components is None else Adaptive(overshoot=1.5, locate=False)
+
+
+def sample(engine: Engine, n_items: int, seed: int) -> Engine:
+    """The engine itself when it is small and in float64; else one in memory on a fixed random sample of the weighted items."""
+    if engine.n_items <= n_items and engine.dtype == np.float64:
+        return engine
+    candidates = np.arange(engine.n_items) if engine.weight is None else np.flatnonzero(engine.weight > 0)
+    if len(candidates) > n_items:
+        chosen = np.random.default_rng(seed).choice(len(candidates), n_items, replace=False)
+        candidates = candidates[np.sort(chosen)]
+    return engine.select(candidates)
+
+
+def _number(annealing: Annealing, search: _Search, engine: Engine) -> int:
+    """The number of components that persists longest, and a word about it."""
+    found = len(search.critical_betas) + 1
+    weight = engine.n_items if engine.weight is None else float(engine.weight.sum())
+    # As many components as distinct items say nothing, unless the items repeat.
+    endless = annealing.exhausted and weight >= 2 * found
+    number = most_persistent(search.critical_betas, endless=endless)
+    lengths = persistence(search.critical_betas)
+    if endless:
+        search.reason = f"There are {number} distinct items, repeated." if number > 1 else "All items are equal."
+    elif number == 1 or lengths[number - 2] < MIN_PERSISTENCE:
+        longest = f"{lengths[number - 2]:.2f} at {number} components" if number > 1 else "none"
+        search.reason = (
+            f"Nothing persists: the longest persistence is {longest}, below {MIN_PERSISTENCE:.2f}. The data may have no separate "
+            "parts; look at persistence_, or set n_components."
+        )
+    else:
+        search.reason = f"{number} components persist longest, over a factor {np.exp(lengths[number - 2]):.3g} in β."
+    return number
+
+
+def _settle(
+    engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: _Search
+) -> None:
+    """The end of the search, on all items."""
+    if not request.refine:
+        search.centers = refilled(engine, distortion, search.centers)
+        return
+    monitor.stage(f"refining {len(search.centers)} components on {engine.n_items} items")
+    _improve(engine, distortion, request, search)
+
+
+def _improve(engine: Engine, distortion: Distortion, request: Request, search: _Search) -> None:
+    search.centers = refilled(engine, distortion, search.centers)
+    part = alternate(engine, distortion, search.centers, max_passes=request.max_iter)
+    if part is None:  # a component emptied on the way: fill it from where the alternation was going
+        search.centers = refilled(engine, distortion, _nudged(engine, distortion, search.centers))
+        part = alternate(engine, distortion, search.centers, max_passes=request.max_iter)
+    if part is None:
+        return
+    if not part.at_rest:
+        search.converged = False
+        search.reason += f" The alternation did not come to rest in {request.max_iter} passes: raise max_iter."
+    search.centers = part.centers
+    search.centers = refine(engine, distortion, part).centers
+
+
+def _nudged(engine: Engine, distortion: Distortion, centers: Array) -> Array:
+    """One exact step, keeping components that would empty where they are."""
+    labels = np.full(engine.n_items, -1, dtype=np.intp)
+    stats = nearest_pass(engine, distortion, centers, labels)
+    moved = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
+    return np.where(stats.mass[:, None] > 0, moved, centers)
+
+
+def _finished(engine: Engine, distortion: Distortion, search: _Search, monitor: Monitor) -> Result:
+    """Nonnegative centres, ordered by mass, and the last labels."""
+    centers = np.abs(distortion.to_data(search.centers))
+    labels = np.full(engine.n_items, -1, dtype=np.intp)
+    stats = nearest_pass(engine, distortion, distortion.to_frame(centers), labels)
+    used = np.flatnonzero(stats.sizes)
+    order = used[np.argsort(-stats.mass[used], kind="stable")]
+    rank = np.zeros(len(centers), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    if not search.reason.startswith("Stopped"):
+        rest = "Converged." if search.converged else "Not converged: raise max_iter or tol."
+        search.reason = f"{rest} {search.reason}".strip()
+    return Result(
+        distortion=distortion,
+        centers=centers[order],
+        labels=rank[labels],
+        critical_betas=search.critical_betas,
+        temperatures=monitor.temperatures,
+        splits=search.splits,
+        plane=plane(item_points(engine, distortion, _spaced(engine.n_items, PLANE_ITEMS))),
+        converged=search.converged,
+        status=search.reason,
+    )
+
+
+def _spaced(n_items: int, count: int) -> Labels:
+    return np.unique(np.linspace(0, n_items - 1, min(count, n_items)).astype(np.intp))

@@ -1,0 +1,159 @@
+"""From labels and centres to T and C, in both orientations and both scalings, and back.
+
+Items are rows of X for "samples" and columns for "features". With unit lines u_j, T[i, l_i] = x_i·u (scaling "item"); with centres y_j and
+N_j = Σ weights of component j, T[i, l_i] = N^{-1/2} and C = N^{1/2} Y (scaling "none"). For "features" the same factorisation of Xᵀ,
+normalised to C Cᵀ = I, so that T = X Cᵀ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ._typing import Array, Labels
+from .certificate import Claim
+from .distortion import REGISTRY, Distortion
+from .engines.base import Engine, RawRows
+from .factorize import Result
+from .partition import Count, nearest_pass
+from .state import Additive
+
+
+def one_per_row(values: Array, labels: Labels, n_components: int, *, sparse: bool, dtype: Any) -> Any:
+    """The (n_items, n_components) matrix with ``values`` at ``labels`` and nothing else."""
+    n_items = len(labels)
+    if sparse:
+        return sp.csr_array((values.astype(dtype), labels, np.arange(n_items + 1)), shape=(n_items, n_components))
+    matrix = np.zeros((n_items, n_components), dtype=dtype)
+    matrix[np.arange(n_items), labels] = values
+    return matrix
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """Component and scale of each item: x_i ≈ scale_i · center of its component."""
+
+    labels: Labels
+    scale: Array
+
+
+@dataclass(frozen=True)
+class Factors:
+    """C, and what else is needed to map items to it.
+
+    Attributes
+    ----------
+    orthogonal, scaling : str
+    components : ndarray of shape (n_components, n_features)
+        C, in the units of X.
+    weight : ndarray of shape (n_components,)
+        N: the weight of the items of each component.
+    reference : ndarray of shape (n_dims,)
+        About which distances are taken; in the units of X for centres.
+    """
+
+    orthogonal: str
+    scaling: str
+    components: Array
+    weight: Array
+    reference: Array
+
+    @classmethod
+    def of(cls, engine: Engine, result: Result, orthogonal: str, scaling: str, dtype: Any) -> Factors:
+        """The factors of a result."""
+        each = np.ones(engine.n_items) if engine.weight is None else engine.weight
+        weight = np.bincount(result.labels, each, len(result.centers))
+        unit = 0 if scaling == "item" else -engine.shift
+        components = np.ldexp(result.centers, unit)
+        if orthogonal == "features":
+            values = _feature_values(engine, result, scaling, weight)
+            components = one_per_row(values, result.labels, len(weight), sparse=False, dtype=dtype).T
+        elif scaling == "none":
+            components = components * np.sqrt(weight)[:, None]
+        components = np.ascontiguousarray(components.astype(dtype))
+        return cls(orthogonal, scaling, components, weight, np.ldexp(result.distortion.ref, unit))
+
+    def distortion(self, engine: Engine) -> Distortion:
+        """The loss, in the frame of the fit and the units of the engine."""
+        return REGISTRY[self.scaling](np.ldexp(self.reference, 0 if self.scaling == "item" else engine.shift))
+
+    def assign(self, engine: Engine) -> Assigned:
+        """Nearest component and scale of each item of an engine on samples, in the units of the engine's data."""
+        centers = self._sample_centers(engine)
+        distortion = self.distortion(engine)
+        labels = np.full(engine.n_items, -1, dtype=np.intp)
+        nearest_pass(engine, distortion, distortion.to_frame(centers), labels)
+        if self.scaling == "none":
+            return Assigned(labels, (1 / np.sqrt(self.weight))[labels])
+        return Assigned(labels, np.ldexp(_inner(engine, centers, labels), -engine.shift))
+
+    def claim(self, engine: Engine, assigned: Assigned | None = None) -> Claim:
+        """What is claimed of the items of an engine: x_i ≈ scale_i · center, in the engine's units."""
+        if self.orthogonal == "features":
+            return self._feature_claim(engine)
+        assigned = assigned or self.assign(engine)
+        scale = np.ldexp(assigned.scale, engine.shift) if self.scaling == "item" else np.ones(engine.n_items)
+        return Claim(assigned.labels, scale, self._sample_centers(engine))
+
+    def _sample_centers(self, engine: Engine) -> Array:
+        components = self.components.astype(np.float64)
+        if self.scaling == "item":
+            return components
+        return np.ldexp(components / np.sqrt(self.weight)[:, None], engine.shift)
+
+    def _feature_claim(self, engine: Engine) -> Claim:
+        """Columns x_f ≈ (X Cᵀ)_l C[l, f], from C and X alone."""
+        labels = self.components.argmax(axis=0)
+        values = self.components[labels, np.arange(len(labels))].astype(np.float64)
+        mapped = _label_sums(engine, values, labels, len(self.components))
+        size = np.linalg.norm(mapped, axis=1) if self.scaling == "item" else np.sqrt(self.weight)
+        size = np.where(size > 0, size, 1.0)
+        nonzeros = int(np.count_nonzero(self.components, axis=0).max(initial=0))
+        return Claim(labels, values * size[labels], mapped / size[:, None], nonzeros)
+
+
+def _feature_values(engine: Engine, result: Result, scaling: str, weight: Array) -> Array:
+    """The one nonzero of each column of C, with C Cᵀ = I."""
+    if scaling == "none":
+        return 1 / np.sqrt(weight)[result.labels]
+    values = _inner(engine, result.centers, result.labels)
+    size = np.sqrt(np.bincount(result.labels, np.square(values), len(weight)))
+    # Zero items have no direction: a component of nothing else spreads evenly, and reconstructs zero.
+    even = 1 / np.sqrt(weight)
+    return np.where(size[result.labels] > 0, values / np.where(size > 0, size, 1.0)[result.labels], even[result.labels])
+
+
+def _inner(engine: Engine, centers: Array, labels: Labels) -> Array:
+    """x_i · center of its component, in float64 and the units of the engine, shape (n_items,)."""
+    inner = np.empty(engine.n_items)
+    nowhere = np.zeros(engine.n_dims)
+
+    def kernel(raw: RawRows, where: slice) -> Count:
+        products = raw.framed(None, None, nowhere).dot(centers)
+        inner[where] = products[labels[where], np.arange(raw.n_items)]
+        return Count(raw.n_items)
+
+    engine.reduce(kernel)
+    return np.maximum(inner, 0.0)
+
+
+@dataclass(frozen=True)
+class _Sums(Additive):
+    count: int
+    sums: Array
+
+
+def _label_sums(engine: Engine, values: Array, labels: Labels, n_components: int) -> Array:
+    """Σ values_i x_i over the items of each component, shape (n_components, n_dims)."""
+    nowhere = np.zeros(engine.n_dims)
+
+    def kernel(raw: RawRows, where: slice) -> _Sums:
+        weights = np.zeros((n_components, raw.n_items))
+        weights[labels[where], np.arange(raw.n_items)] = values[where]
+        return _Sums(raw.n_items, np.asarray(raw.framed(None, None, nowhere).tdot(weights), dtype=np.float64))
+
+    total: _Sums = engine.reduce(kernel)
+    return total.sums

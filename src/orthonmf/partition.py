@@ -1,0 +1,224 @@
+"""Hard assignments: the passes that give every item one component, and the fixed point of labels and centres."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._typing import Array, Labels
+from .distortion.base import Distortion, Items, Pairs
+from .engines.base import Engine
+from .state import Additive
+
+# Relative fall of the cost below which centres and labels are at rest.
+REST = 1e-11
+# After this many passes, an alternation whose cost would stay above the bound even if it fell thirty times as much again as in its last
+# pass is given up. At four times, swaps that pay were given up on continuous data, where the alternation is slow.
+PATIENCE, OPTIMISM = 3, 30
+# An item nearer to its centre than this many roundings lies on it.
+NEGLIGIBLE = 64.0
+
+
+@dataclass(frozen=True)
+class HardStats(Additive):
+    """Sums of one hard pass.
+
+    Attributes
+    ----------
+    count : int
+    mass : ndarray of shape (n_components,)
+        Σ ω_i of the items of each component.
+    sizes : ndarray of shape (n_components,)
+        Items of each component.
+    cost : ndarray of shape (n_components,)
+        Σ ω_i d_i of the items of each component.
+    sums : ndarray of shape (n_components, n_coordinates)
+        What makes the new centres.
+    changed : int
+        Items whose label changed.
+    """
+
+    count: int
+    mass: Array
+    sizes: Labels
+    cost: Array
+    sums: Array
+    changed: int
+
+    @property
+    def total(self) -> float:
+        """Σ ω_i d_i."""
+        return float(self.cost.sum())
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Labels and centres, with the sums of the pass that made them.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_items,)
+    centers : ndarray of shape (n_components, n_coordinates)
+    stats : HardStats
+        Taken with these labels and these centres.
+    at_rest : bool
+        Whether labels and centres stopped changing.
+    """
+
+    labels: Labels
+    centers: Array
+    stats: HardStats
+    at_rest: bool = True
+
+    @property
+    def cost(self) -> float:
+        """Σ ω_i d_i."""
+        return self.stats.total
+
+    @property
+    def n_components(self) -> int:
+        return len(self.centers)
+
+
+def hard_stats(distortion: Distortion, items: Items, pairs: Pairs, labels: Labels, changed: int = 0) -> HardStats:
+    """The sums of one block for given labels."""
+    n_components, block = pairs.distance.shape
+    own = np.maximum(pairs.distance[labels, np.arange(block)], 0)
+    resp = np.zeros_like(pairs.distance)
+    resp[labels, np.arange(block)] = items.weight
+    return HardStats(
+        count=block,
+        mass=np.bincount(labels, items.weight, n_components),
+        sizes=np.bincount(labels, minlength=n_components),
+        cost=np.bincount(labels, items.weight * own, n_components),
+        sums=distortion.sums(items, resp, pairs.inner),
+        changed=changed,
+    )
+
+
+def nearest_pass(engine: Engine, distortion: Distortion, centers: Array, labels: Labels) -> HardStats:
+    """Give every item its nearest component (ties to the lowest index); writes ``labels``."""
+
+    def kernel(items: Items, where: slice) -> HardStats:
+        pairs = distortion.pairs(items, centers)
+        found = pairs.distance.argmin(axis=0)
+        changed = int(np.count_nonzero(found != labels[where]))
+        labels[where] = found
+        return hard_stats(distortion, items, pairs, found, changed)
+
+    stats: HardStats = engine.reduce_items(distortion, kernel)
+    return stats
+
+
+def labelled_pass(engine: Engine, distortion: Distortion, centers: Array, labels: Labels) -> HardStats:
+    """The sums for given labels."""
+
+    def kernel(items: Items, where: slice) -> HardStats:
+        return hard_stats(distortion, items, distortion.pairs(items, centers), labels[where])
+
+    stats: HardStats = engine.reduce_items(distortion, kernel)
+    return stats
+
+
+def alternate(
+    engine: Engine, distortion: Distortion, centers: Array, *, bound: float = np.inf, max_passes: int = 300
+) -> Partition | None:
+    """Alternate nearest labels and best centres to a fixed point; the cost never rises.
+
+    None when a component empties, or when the cost will clearly end above ``bound``.
+    """
+    labels = np.full(engine.n_items, -1, dtype=np.intp)
+    before = np.inf
+    for passes in range(max_passes):
+        stats = nearest_pass(engine, distortion, centers, labels)
+        if not stats.mass.all():
+            return None
+        fall = before - stats.total
+        if stats.changed == 0 and fall <= REST * stats.total:
+            return Partition(labels, centers, stats)
+        if passes >= PATIENCE and stats.total - OPTIMISM * fall > bound:
+            return None
+        before = stats.total
+        centers = distortion.center(stats.sums, stats.mass)
+    return Partition(labels, centers, stats, at_rest=False)
+
+
+def centered(
+    engine: Engine, distortion: Distortion, labels: Labels, centers: Array, *, max_passes: int = 100
+) -> Partition:
+    """The best centres for given labels."""
+    before = np.inf
+    for _ in range(max_passes):
+        stats = labelled_pass(engine, distortion, centers, labels)
+        if before - stats.total <= REST * stats.total:
+            break
+        before = stats.total
+        centers = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
+    return Partition(labels, centers, stats)
+
+
+@dataclass(frozen=True)
+class Distances:
+    """Per item: distance to its own centre, to the next nearest, and its weight ω; each of shape (n_items,)."""
+
+    own: Array
+    second: Array
+    weight: Array
+
+
+@dataclass(frozen=True)
+class Count(Additive):
+    """Items seen by a pass that writes its results item by item."""
+
+    count: int
+
+
+def distances(engine: Engine, distortion: Distortion, part: Partition) -> Distances:
+    """Distances of every item to its own centre and to the nearest other."""
+    own, second, weight = np.empty((3, engine.n_items))
+
+    def kernel(items: Items, where: slice) -> Count:
+        distance = np.maximum(distortion.pairs(items, part.centers).distance, 0)
+        mine = part.labels[where], np.arange(len(items))
+        own[where], weight[where] = distance[mine], items.weight
+        distance[mine] = np.inf
+        second[where] = distance.min(axis=0)
+        return Count(len(items))
+
+    engine.reduce_items(distortion, kernel)
+    return Distances(own, second, weight)
+
+
+def refilled(engine: Engine, distortion: Distortion, centers: Array) -> Array:
+    """Centres without empty components: each empty one is moved to the item that is explained worst.
+
+    Fewer centres come back when the items have no more distinct positions.
+    """
+    labels = np.full(engine.n_items, -1, dtype=np.intp)
+    # Distances are exact to the rounding of the items' distance to the reference.
+    spread = alone(engine, distortion).total / engine.n_items
+    while True:
+        stats = nearest_pass(engine, distortion, centers, labels)
+        empty = np.flatnonzero(stats.mass == 0)
+        if not empty.size:
+            return centers
+        away = distances(engine, distortion, Partition(labels, centers, stats))
+        worst = int((away.own * away.weight).argmax())
+        if away.own[worst] * away.weight[worst] <= NEGLIGIBLE * np.finfo(engine.dtype).eps * spread:
+            return centers[stats.mass > 0] if stats.mass.any() else centers[:1]
+        centers = centers.copy()
+        centers[empty[0]] = item_points(engine, distortion, np.array([worst]))[0]
+
+
+def alone(engine: Engine, distortion: Distortion) -> HardStats:
+    """The sums with all items in one component at the reference."""
+    return labelled_pass(engine, distortion, distortion.origin(), np.zeros(engine.n_items, dtype=np.intp))
+
+
+def item_points(engine: Engine, distortion: Distortion, index: Labels) -> Array:
+    """The items at ``index`` as centres, shape (n, n_coordinates)."""
+    chosen = engine.select(index)
+    whole = slice(0, len(index))
+    items = distortion.items(chosen.rows(whole), chosen.block_weight(whole))
+    return distortion.points(items, np.arange(len(index)))

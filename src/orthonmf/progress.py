@@ -1,0 +1,168 @@
+"""What a fit tells about itself while it runs: history, callbacks, and the time that is left."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from ._typing import Array
+from .distortion.base import Distortion
+from .solvers.gibbs import Settled
+
+
+class StopRequested(Exception):
+    """A callback asked the fit to stop; handled by the fit."""
+
+
+@dataclass(frozen=True)
+class Temperature:
+    """One settled temperature of the annealing.
+
+    Attributes
+    ----------
+    beta : float
+    n_components : int
+        Distinct components.
+    free_energy, distortion, entropy : float
+        J, D and the entropy of the responsibilities, per unit weight.
+    passes : int
+    centers : ndarray of shape (n_components, n_coordinates)
+        In the frame of the distortion.
+    ids : tuple of int
+        Names of the components, as in the tree of splits.
+    """
+
+    beta: float
+    n_components: int
+    free_energy: float
+    distortion: float
+    entropy: float
+    passes: int
+    centers: Array
+    ids: tuple[int, ...]
+
+    @classmethod
+    def of(cls, distortion: Distortion, settled: Settled) -> Temperature:
+        """The record of a settled state."""
+        state, stats = settled.state, settled.stats
+        weight = stats.weight if stats.weight > 0 else 1.0
+        return cls(
+            beta=state.beta,
+            n_components=state.n_components,
+            free_energy=settled.free_energy / state.beta / weight,
+            distortion=stats.distortion / weight,
+            entropy=stats.entropy(state) / weight,
+            passes=settled.passes,
+            centers=state.centers,
+            ids=state.ids,
+        )
+
+
+@dataclass
+class Monitor:
+    """Collects the temperatures and passes them on.
+
+    Parameters
+    ----------
+    verbose : int
+        1 reports each temperature on standard error.
+    listener : callable or None
+        Called with each temperature; raises ``StopRequested`` to stop the fit.
+    """
+
+    verbose: int = 0
+    listener: Callable[[Temperature], None] | None = None
+    temperatures: list[Temperature] = field(default_factory=list)
+
+    def temperature(self, record: Temperature) -> None:
+        """Take note of a settled temperature."""
+        self.temperatures.append(record)
+        if self.verbose:
+            self._say(
+                f"beta {record.beta:.4g}  components {record.n_components}  J {record.free_energy:.6g}  passes {record.passes}"
+            )
+        if self.listener is not None:
+            self.listener(record)
+
+    def stage(self, text: str) -> None:
+        """Take note of a stage of the fit."""
+        if self.verbose:
+            self._say(text)
+
+    @staticmethod
+    def _say(text: str) -> None:
+        sys.stderr.write(f"[ONMF] {text}\n")
+
+
+def plane(points: Array) -> Array:
+    """Two orthonormal directions (n_coordinates, 2) in which a sample of points spreads most."""
+    spread = points - points.mean(axis=0)
+    basis = np.zeros((points.shape[1], 2))
+    directions = np.linalg.svd(spread, full_matrices=False)[2][:2]
+    basis[:, : len(directions)] = directions.T
+    return basis
+
+
+def history(temperatures: list[Temperature], splits: list[Any], basis: Array, unit: int) -> dict[str, Any]:
+    """The annealing as arrays, one entry per temperature, in the units of X (2**−unit of the engine's).
+
+    Keys: ``beta``, ``n_components``, ``free_energy``, ``distortion``, ``entropy``, ``passes`` (arrays); ``projection`` (list of arrays of
+    shape (n_components, 2), the centres in a fixed plane); ``ids`` (list of tuples, names of the components); ``splits`` (list of (β,
+    parent, child)).
+    """
+    columns: dict[str, Any] = {
+        name: np.array([getattr(record, name) for record in temperatures])
+        for name in ("beta", "n_components", "free_energy", "distortion", "entropy", "passes")
+    }
+    columns["beta"] = np.ldexp(columns["beta"], 2 * unit)
+    for name in ("free_energy", "distortion"):
+        columns[name] = np.ldexp(columns[name], -2 * unit)
+    columns["projection"] = [np.ldexp(record.centers @ basis, -unit) for record in temperatures]
+    columns["ids"] = [record.ids for record in temperatures]
+    columns["splits"] = [(float(np.ldexp(split.beta, 2 * unit)), split.parent, split.child) for split in splits]
+    return columns
+
+
+try:
+    from sklearn.callback import CallbackSupportMixin as CallbackSupport
+    from sklearn.callback import with_callbacks
+except ImportError:  # scikit-learn before 1.9 has no callbacks
+
+    class CallbackSupport:  # type: ignore[no-redef]
+        """Stands in where scikit-learn has no callbacks."""
+
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+        """Stand in where scikit-learn has no callbacks."""
+        return method
+
+
+class Reporter:
+    """Passes each temperature of a fit to scikit-learn's callbacks, as one subtask; a callback may stop the fit."""
+
+    def __init__(self, estimator: Any, X: Any) -> None:
+        self._estimator, self._X = estimator, X
+        self._context = None
+        if hasattr(estimator, "_init_callback_context"):
+            self._context = estimator._init_callback_context(max_subtasks=None)
+
+    def __enter__(self) -> Self:
+        if self._context is not None:
+            self._context.call_on_fit_task_begin(estimator=self._estimator, X=self._X)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._context is not None and exc_info[0] is None:
+            self._context.call_on_fit_task_end(estimator=self._estimator, X=self._X)
+
+    def __call__(self, record: Temperature) -> None:
+        if self._context is None:
+            return
+        name = f"beta {record.beta:.4g}, {record.n_components} components"
+        task = self._context.subcontext(task_name=name)
+        task.call_on_fit_task_begin(estimator=self._estimator, X=self._X)
+        if task.call_on_fit_task_end(estimator=self._estimator, X=self._X):
+            raise StopRequested

@@ -1,0 +1,392 @@
+"""Refinement: from a good start to a partition that no swap of a component and no move of an item improves.
+
+Annealing spends its splits in the order in which they become possible, which is not the order of what they gain. Three searches follow,
+each deterministic and monotone, until all end without gain:
+
+1. *alternation* of nearest labels and best centres;
+2. *swaps*: take one component away and open another elsewhere, then alternate. All pairs of a component and a place are ranked by one
+   pass (what the swap costs before anything adapts, and what it costs if the component is merged with its neighbour), and the most
+   promising are tried, several at once where several pay;
+3. *moves* of single items, which escape fixed points of the alternation. Equal items move together, so that weights equal repetition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
+
+import numpy as np
+
+from ._typing import Array, Labels
+from .distortion.base import Distortion, Items
+from .engines.base import Engine, RawRows
+from .partition import Count, Distances, Partition, alternate, centered, distances, item_points
+from .state import Additive
+
+# A result counts as better when the cost falls by more than this fraction.
+GAIN = 1e-9
+# Items tried as places for a component.
+PLACES = 128
+# A swap that raises the cost by more than this factor before anything adapts is not tried. On 43 problems the swaps that paid started
+# at most 0.3 above; on separated data all start a thousandfold above.
+HOPELESS = 0.5
+# Swaps tried before giving up: as many as this many multiplications allow, within bounds. On the same problems the longest run of
+# failures before a success that mattered was 118.
+SWAP_WORK, MAX_SWAPS = 4e8, 200
+# A swap that ends this close above the best, relative to items per component, gets its single moves before it is judged.
+NEARLY, NEARLY_ITEMS = 0.01, 0.3
+# Rounds of single moves, and as many of them for a swap on trial.
+MOVE_ROUNDS, TRIAL_ROUNDS = 60, 8
+# Passes of the two-way alternation that splits every component.
+SPLIT_PASSES = 6
+
+
+def refine(engine: Engine, distortion: Distortion, start: Partition) -> Partition:
+    """Improve a partition until neither swaps nor moves gain."""
+    best = start
+    if best.n_components == 1:
+        return best
+    groups = equal_items(engine)
+    while True:
+        better = _swapped(engine, distortion, best, groups)
+        if better is None:
+            better = _moved(engine, distortion, best, groups)
+            if not _gains(better, best):
+                return best
+            settled = alternate(engine, distortion, better.centers)
+            better = settled if settled is not None and settled.cost <= better.cost else better
+        best = better
+
+
+def _gains(new: Partition | None, old: Partition) -> bool:
+    return new is not None and new.cost < old.cost * (1 - GAIN)
+
+
+# -- swaps ----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a component could be opened.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (n_places, n_coordinates)
+    home : ndarray of shape (n_places,)
+        The component each place lies in.
+    """
+
+    centers: Array
+    home: Labels
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Close component ``closed`` and open one at place ``place``; ``rise`` is what it is expected to add to the cost."""
+
+    rise: float
+    place: int
+    closed: int
+
+
+def _swapped(engine: Engine, distortion: Distortion, best: Partition, groups: Labels) -> Partition | None:
+    """The first swap, or set of swaps, that lowers the cost; None when none does."""
+    away = distances(engine, distortion, best)
+    # Counted without repetition, so that weights equal repetition.
+    n_distinct = len(np.unique(groups[away.weight > 0]))
+    places = _places(engine, distortion, best, away, groups)
+    bare, merged = _rises(engine, distortion, best, away, places)
+    margin = min(NEARLY, NEARLY_ITEMS * best.n_components / n_distinct)
+    singles = _interleaved(*(_ranked(rises, places, HOPELESS * best.cost) for rises in (bare, merged)))
+    n_tries = _n_tries(n_distinct, best.n_components, engine.n_dims)
+    for swaps in chain(_several(bare, places), ([swap] for swap in islice(singles, n_tries))):
+        found = _tried(engine, distortion, best, places, swaps, margin)
+        if found is not None:
+            return found
+    return None
+
+
+def _n_tries(n_items: int, n_components: int, n_dims: int) -> int:
+    allowed = SWAP_WORK / (n_items * n_components * (n_dims + 10))
+    return max(int(min(allowed, MAX_SWAPS)), 2 * n_components + 24)
+
+
+def _tried(
+    engine: Engine, distortion: Distortion, best: Partition, places: Places, swaps: list[Swap], margin: float
+) -> Partition | None:
+    """What the swaps lead to, if that is better."""
+    centers = best.centers.copy()
+    for swap in swaps:
+        centers[swap.closed] = places.centers[swap.place]
+    found = alternate(engine, distortion, centers, bound=best.cost * (1 + margin))
+    if found is None or _gains(found, best):
+        return found
+    if abs(found.cost - best.cost) > GAIN * best.cost and found.cost < best.cost * (1 + margin):
+        polished = _moved(engine, distortion, found, None, rounds=TRIAL_ROUNDS)
+        return polished if _gains(polished, best) else None
+    return None
+
+
+def _places(
+    engine: Engine, distortion: Distortion, best: Partition, away: Distances, groups: Labels
+) -> Places:
+    """Items at even steps of the cost (all, when they are few), and the worst and the two halves of each component."""
+    cost = away.weight * away.own
+    order = np.argsort(away.own, kind="stable")
+    running = np.cumsum(cost[order])
+    steps = (np.arange(PLACES) + 0.5) / PLACES * running[-1]
+    index = order[np.minimum(np.searchsorted(running, steps), len(order) - 1)]
+    heavy = np.flatnonzero(away.weight > 0)
+    if len(np.unique(groups[heavy])) <= PLACES:
+        index = heavy
+    index = np.concatenate([index, _first_of_each(best.labels, -cost)])
+    index = index[np.unique(groups[index], return_index=True)[1]]
+    first, second = _halves(engine, distortion, best, away)
+    return Places(
+        centers=np.vstack([item_points(engine, distortion, index), first, second]),
+        home=np.concatenate([best.labels[index], np.arange(len(first)), np.arange(len(second))]),
+    )
+
+
+def _first_of_each(labels: Labels, key: Array) -> Labels:
+    """For each label, the item with the least key."""
+    order = np.lexsort((key, labels))
+    return order[np.unique(labels[order], return_index=True)[1]]
+
+
+@dataclass(frozen=True)
+class _Side(Additive):
+    count: int
+    mass: Array
+    sums: Array
+
+
+def _halves(engine: Engine, distortion: Distortion, best: Partition, away: Distances) -> tuple[Array, Array]:
+    """Every component split in two, by alternating within it from its centre and its farthest item."""
+    farthest = _first_of_each(best.labels, -away.own * (away.weight > 0))
+    halves = np.stack([best.centers, best.centers])
+    halves[1, best.labels[farthest]] = item_points(engine, distortion, farthest)
+
+    def kernel(items: Items, where: slice) -> _Side:
+        mine = best.labels[where], np.arange(len(items))
+        pairs = [distortion.pairs(items, centers) for centers in halves]
+        second = pairs[1].distance[mine] < pairs[0].distance[mine]
+        resp = np.zeros((2, best.n_components, len(items)), dtype=pairs[0].distance.dtype)
+        resp[(second.astype(np.intp), *mine)] = items.weight
+        sums = [distortion.sums(items, part, pair.inner) for part, pair in zip(resp, pairs, strict=True)]
+        return _Side(len(items), resp.sum(axis=2, dtype=np.float64), np.stack(sums))
+
+    for _ in range(SPLIT_PASSES):
+        side = engine.reduce_items(distortion, kernel)
+        both = (side.mass > 0).all(axis=0)[:, None]
+        moved = [distortion.center(sums, _positive(mass)) for sums, mass in zip(side.sums, side.mass, strict=True)]
+        halves = np.where(both, np.stack(moved), halves)
+    return halves[0], halves[1]
+
+
+def _positive(mass: Array) -> Array:
+    return np.maximum(mass, np.finfo(float).tiny)
+
+
+@dataclass(frozen=True)
+class _SwapCosts(Additive):
+    count: int
+    bare: Array
+    gain: Array
+
+
+def _rises(
+    engine: Engine, distortion: Distortion, best: Partition, away: Distances, places: Places
+) -> tuple[Array, Array]:
+    """What closing each component (columns) and opening one at each place (rows) adds to the cost, in one pass, two ways.
+
+    Bare: items go to the nearest centre that is left, and no centre moves. Merged: the closed component joins another whose centre follows.
+    """
+    n_components = best.n_components
+
+    def kernel(items: Items, where: slice) -> _SwapCosts:
+        distance = np.maximum(distortion.pairs(items, places.centers).distance, 0)
+        kept = np.minimum(distance, away.own[where])
+        moved = (np.minimum(distance, away.second[where]) - kept) * items.weight
+        member = np.zeros((len(items), n_components))
+        member[np.arange(len(items)), best.labels[where]] = 1
+        gain = (away.own[where] - kept) @ items.weight
+        return _SwapCosts(len(items), moved @ member - gain[:, None], gain)
+
+    costs: _SwapCosts = engine.reduce_items(distortion, kernel)
+    merge = distortion.merge(best.centers, best.stats.mass, best.stats.cost) + np.diag(np.full(n_components, np.inf))
+    return costs.bare, merge.min(axis=1) - costs.gain[:, None]
+
+
+def _ranked(rises: Array, places: Places, limit: float) -> list[Swap]:
+    """Swaps in order of promise: the best of every (home, closed) pair first, then the second best, …"""
+    chosen = np.argsort(rises, axis=None, kind="stable")
+    chosen = chosen[rises.ravel()[chosen] <= limit]
+    place, closed = np.unravel_index(chosen, rises.shape)
+    pair = places.home[place] * rises.shape[1] + closed
+    rank = _rank_within(pair)
+    order = np.argsort(rank, kind="stable")
+    return [Swap(float(rises[place[i], closed[i]]), int(place[i]), int(closed[i])) for i in order[: 2 * MAX_SWAPS]]
+
+
+def _rank_within(groups: Labels) -> Labels:
+    """0 for the first occurrence of each group, 1 for the second, …"""
+    order = np.argsort(groups, kind="stable")
+    starts = np.concatenate([[True], np.diff(groups[order]) != 0]) if len(groups) else np.zeros(0, bool)
+    first = np.maximum.accumulate(np.where(starts, np.arange(len(groups)), 0))
+    rank = np.empty(len(groups), dtype=np.intp)
+    rank[order] = np.arange(len(groups)) - first
+    return rank
+
+
+def _interleaved(*lists: list[Swap]) -> Iterator[Swap]:
+    """The lists in turns, without repetition."""
+    seen = set()
+    for swap in chain.from_iterable(zip_longest(*lists)):
+        if swap is not None and (swap.place, swap.closed) not in seen:
+            seen.add((swap.place, swap.closed))
+            yield swap
+
+
+def _several(rises: Array, places: Places) -> Iterator[list[Swap]]:
+    """Sets of swaps that pay as they are and touch different components: all of them, then half as many, … down to two."""
+    used: set[int] = set()
+    swaps = []
+    for swap in sorted(_ranked(rises, places, 0.0), key=lambda swap: swap.rise):
+        touched = {int(places.home[swap.place]), swap.closed}
+        if not touched & used:
+            used |= touched
+            swaps.append(swap)
+    size = len(swaps)
+    while size > 1:
+        yield swaps[:size]
+        size //= 2
+
+
+# -- moves ----------------------------------------------------------------------------------------------------------------------
+
+
+def equal_items(engine: Engine) -> Labels:
+    """A group number for every item, the same for equal items."""
+    keys = np.empty(engine.n_items, dtype=np.uint64)
+
+    def kernel(raw: RawRows, where: slice) -> Count:
+        keys[where] = raw.keys()
+        return Count(where.stop - where.start)
+
+    engine.reduce(kernel)
+    return np.unique(keys, return_inverse=True)[1]
+
+
+def _moved(
+    engine: Engine, distortion: Distortion, best: Partition, groups: Labels | None, *, rounds: int = MOVE_ROUNDS
+) -> Partition:
+    """Move items whose move pays, all at once while that works, then one for each pair of components."""
+    refused: set[tuple[int, int, int]] = set()
+    together = True
+    for _ in range(rounds):
+        gain, target = _move_gains(engine, distortion, best, groups)
+        movers = np.flatnonzero(gain > GAIN / 10 * best.cost)
+        movers = movers[np.argsort(-gain[movers], kind="stable")]
+        if together and len(movers) > 1:
+            trial = _relabelled(engine, distortion, best, movers, target)
+            together = _gains(trial, best)
+            if trial is not None and together:
+                best = trial
+                continue
+        moves = _one_each(best, movers, target, groups, refused)
+        if not moves:
+            break
+        best = _verified(engine, distortion, best, moves, target, refused)
+    return best
+
+
+def _move_gains(
+    engine: Engine, distortion: Distortion, best: Partition, groups: Labels | None
+) -> tuple[Array, Labels]:
+    """What moving each item (with its equals) to its best other component gains, and that component."""
+    gain, target = np.zeros(engine.n_items), np.zeros(engine.n_items, dtype=np.intp)
+    weight = _group_weight(engine, distortion, groups)
+
+    def kernel(items: Items, where: slice) -> Count:
+        pairs = distortion.pairs(items, best.centers)
+        mine = best.labels[where], np.arange(len(items))
+        block = Items(items.rows, items.along, items.sq, items.weight if weight is None else weight[where])
+        leave = distortion.leave(block, pairs, best.stats.mass, best.stats.cost)[mine]
+        join = distortion.join(block, pairs, best.stats.mass, best.stats.cost)
+        join[mine] = np.inf
+        target[where] = join.argmin(axis=0)
+        gain[where] = leave - join.min(axis=0)
+        return Count(len(items))
+
+    engine.reduce_items(distortion, kernel)
+    return gain, target
+
+
+def _group_weight(engine: Engine, distortion: Distortion, groups: Labels | None) -> Array | None:
+    """Σ ω over the equals of every item; None where no two items are equal."""
+    if groups is None or groups.max(initial=0) + 1 == engine.n_items:
+        return None
+    weight = np.empty(engine.n_items)
+
+    def kernel(items: Items, where: slice) -> Count:
+        weight[where] = items.weight
+        return Count(len(items))
+
+    engine.reduce_items(distortion, kernel)
+    return np.bincount(groups, weight)[groups]
+
+
+def _relabelled(
+    engine: Engine, distortion: Distortion, best: Partition, movers: Labels, target: Labels
+) -> Partition | None:
+    labels = best.labels.copy()
+    labels[movers] = target[movers]
+    if np.bincount(labels, minlength=best.n_components).min() == 0:
+        return None
+    return centered(engine, distortion, labels, best.centers)
+
+
+def _one_each(
+    best: Partition, movers: Labels, target: Labels, groups: Labels | None, refused: set[tuple[int, int, int]]
+) -> list[Labels]:
+    """The best moves that touch different components; each is an item with its equals."""
+    used: set[int] = set()
+    moves = []
+    for item in movers:
+        source, goal = int(best.labels[item]), int(target[item])
+        if {source, goal} & used or (int(item), source, goal) in refused:
+            continue
+        equals = np.array([item]) if groups is None else np.flatnonzero(groups == groups[item])
+        equals = equals[best.labels[equals] == source]
+        if len(equals) < best.stats.sizes[source]:
+            used |= {source, goal}
+            moves.append(equals)
+    return moves
+
+
+def _verified(
+    engine: Engine,
+    distortion: Distortion,
+    best: Partition,
+    moves: list[Labels],
+    target: Labels,
+    refused: set[tuple[int, int, int]],
+) -> Partition:
+    """Apply the moves, keep those that lowered the cost of their two components, and remember the others."""
+    trial = _relabelled(engine, distortion, best, np.concatenate(moves), target)
+    if trial is None:
+        return best
+    fall = best.stats.cost - trial.stats.cost
+    kept = []
+    for equals in moves:
+        source, goal = int(best.labels[equals[0]]), int(target[equals[0]])
+        if fall[source] + fall[goal] > 1e-12 * best.cost:
+            kept.append(equals)
+        else:
+            refused |= {(int(item), source, goal) for item in equals}
+    if len(kept) == len(moves):
+        return trial
+    again = _relabelled(engine, distortion, best, np.concatenate(kept), target) if kept else None
+    return best if again is None else again

@@ -1,0 +1,291 @@
+"""Phase transitions: where components stop being optimal, into what they split, and how long a number of components persists.
+
+With masses, F = −Σ ω log Σ_j α_j exp(−β d_j) is convex in the distribution of the centres, so the present components are the global
+minimum iff c(y) = Σ ω_i exp(−β d(x_i, y)) / Z_i ≤ Σ ω for every y. A transition is the β at which c first touches Σ ω: at y next to a
+centre (continuous; the local critical value, an eigenvalue, says when), or far from all of them (discontinuous, and earlier).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._typing import Array
+from .distortion.base import Distortion, Items, between, soft
+from .engines.base import Engine
+from .solvers.gibbs import Settled
+from .state import Additive, State, normalised_log
+
+# Relative change of a critical value at which its iteration stops, and the passes it may take.
+CRITICAL_TOL, CRITICAL_PASSES = 1e-3, 16
+# Steps at which a child is tried, in units of 1/√(2β), on both sides of each centre: 0.3 · 1.5^s reaches 26 widths.
+SCAN_STEPS = 0.3 * 1.5 ** np.arange(12)
+# A child pays when c exceeds Σ ω by this; below, rounding and the residual of a settled state could do it.
+EXCESS = 1e-4
+# Exponents above this would overflow; a child there pays whatever its exact value is.
+MAX_EXPONENT = 300.0
+# Components with β‖y_j − y_l‖² below this have not separated, and one with less than this mass is gone.
+SEPARATION, MIN_MASS = 1e-4, 1e-9
+# A number of components whose persistence log(β_{m+1} / β_m) stays below this does not stand out: a structureless cloud of points
+# reaches about half of it.
+MIN_PERSISTENCE = np.log(2.0)
+
+
+@dataclass(frozen=True)
+class Criticals:
+    """Local critical values of the components of a state, and the direction in which each gives way.
+
+    Attributes
+    ----------
+    beta : ndarray of shape (n_components,)
+        Upper bounds that tighten with the passes spent; inf where a component has no spread.
+    directions : ndarray of shape (n_components, n_coordinates)
+    """
+
+    beta: Array
+    directions: Array
+
+
+@dataclass(frozen=True)
+class _Moments(Additive):
+    count: int
+    moments: Array
+
+
+@dataclass(frozen=True)
+class _Farthest:
+    """Per component the largest p_ij d_ij and its item: blocks propose, the larger wins, ties go to the first."""
+
+    count: int
+    score: Array
+    points: Array
+
+    def __add__(self, other: _Farthest) -> _Farthest:
+        better = other.score > self.score
+        return _Farthest(
+            self.count + other.count,
+            np.where(better, other.score, self.score),
+            np.where(better[:, None], other.points, self.points),
+        )
+
+
+def _farthest(engine: Engine, distortion: Distortion, state: State) -> Array:
+    """For each component the item that it explains worst, as a centre."""
+
+    def kernel(items: Items, where: slice) -> _Farthest:
+        resp, pairs, _ = soft(distortion, items, state)
+        score = np.divide(resp, items.weight, out=np.zeros_like(resp), where=items.weight > 0) * pairs.distance
+        best = score.argmax(axis=1)
+        return _Farthest(len(items), score[np.arange(len(best)), best], distortion.points(items, best))
+
+    found: _Farthest = engine.reduce_items(distortion, kernel)
+    return found.points
+
+
+def _pencil(engine: Engine, distortion: Distortion, at: Settled, directions: Array) -> Array:
+    """(ψ, N ψ, R ψ) of every component in one pass, shape (3, k, n_coordinates)."""
+
+    def kernel(items: Items, where: slice) -> _Moments:
+        resp, pairs, _ = soft(distortion, items, at.state)
+        return _Moments(len(items), distortion.moments(items, resp, pairs, at.state.centers, directions))
+
+    moments = engine.reduce_items(distortion, kernel).moments
+    return np.stack([directions, *distortion.pencil(at.stats, at.state.centers, directions, moments)])
+
+
+def critical_values(
+    engine: Engine,
+    distortion: Distortion,
+    at: Settled,
+    *,
+    start: Array | None = None,
+    tol: float = CRITICAL_TOL,
+    max_passes: int = CRITICAL_PASSES,
+) -> Criticals:
+    """Least ψᵀNψ / ψᵀRψ of every component: a locally optimal iteration on three vectors, all components at once."""
+    centers = at.state.centers
+    if start is None or start.shape != centers.shape:
+        start = _farthest(engine, distortion, at.state) - centers
+    fresh = _unit(distortion.tangent(start, centers))
+    best = last = _pencil(engine, distortion, at, fresh)
+    beta, weights = _ritz(best[:, :, None])
+    for _ in range(max_passes):
+        usable = np.where(np.isfinite(beta), beta, 0.0)[:, None]
+        fresh = _unit(distortion.tangent(usable * best[2] - best[1], centers))
+        space = np.stack([best, _pencil(engine, distortion, at, fresh), last], axis=2)
+        before = beta
+        beta, weights = _ritz(space)
+        best, last = np.einsum("kb,akbd->akd", weights, space), best
+        with np.errstate(invalid="ignore"):
+            if not (before - beta > tol * beta).any():
+                break
+    return Criticals(beta, _unit(best[0]))
+
+
+def _unit(vectors: Array) -> Array:
+    size = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(vectors, size, out=np.zeros_like(vectors), where=size > 0)
+
+
+def _ritz(space: Array) -> tuple[Array, Array]:
+    """Least ψᵀNψ / ψᵀRψ within the span of each component's basis, and the weights of its minimiser.
+
+    ``space`` holds (ψ, Nψ, Rψ) with shape (3, k, basis, n_coordinates). The value is 0 where N is not positive (the centre is a minimum
+    at no temperature) and inf where R vanishes (no spread).
+    """
+    gram, stiff, spread = np.einsum("kbd,akcd->akbc", space[0], space)
+    size, axes = np.linalg.eigh(gram)
+    keep = size > 1e-12 * np.maximum(size[:, -1:], np.finfo(float).tiny)
+    whiten = axes * np.where(keep, 1 / np.sqrt(np.where(keep, size, 1.0)), 0.0)[:, None, :]
+    # Directions that were dropped get stiffness one and no spread: they never win.
+    dropped = np.where(keep, 0.0, 1.0)[:, :, None] * np.eye(gram.shape[1])
+    stiff, spread = (np.swapaxes(whiten, 1, 2) @ form @ whiten for form in (stiff, spread))
+    rigid, axes = np.linalg.eigh((stiff + np.swapaxes(stiff, 1, 2)) / 2 + dropped)
+    firm = rigid > 0
+    ease = axes * np.where(firm, 1 / np.sqrt(np.where(firm, rigid, 1.0)), 0.0)[:, None, :]
+    inverse, modes = np.linalg.eigh(np.swapaxes(ease, 1, 2) @ spread @ ease)
+    loose = ~firm[:, 0]
+    top = np.where(loose[:, None], axes[:, :, 0], (ease @ modes)[:, :, -1])
+    with np.errstate(divide="ignore"):
+        beta = 1 / np.maximum(inverse[:, -1], 0.0)
+    return np.where(loose, 0.0, beta), np.einsum("kij,kj->ki", whiten, top)
+
+
+@dataclass(frozen=True)
+class Child:
+    """Where a new component pays most along the direction of one component.
+
+    Attributes
+    ----------
+    parent : int
+    excess : float
+        max c(y) / Σω − 1: positive where the present components are not optimal.
+    onset : float
+        Guess of the β at which the excess began.
+    center : ndarray of shape (n_coordinates,)
+    mass : float
+        Newton's step for its mass.
+    """
+
+    parent: int
+    excess: float
+    onset: float
+    center: Array
+    mass: float
+
+    @property
+    def pays(self) -> bool:
+        """Whether a component here would lower J."""
+        return self.excess > EXCESS
+
+
+@dataclass(frozen=True)
+class _Scan(Additive):
+    count: int
+    first: Array
+    second: Array
+    slope: Array
+
+
+def scan(engine: Engine, distortion: Distortion, at: Settled, criticals: Criticals) -> list[Child]:
+    """The best child of each component along ± its direction.
+
+    Newton's step for the mass of a child at y is (c − Σω) / Σ ω (exp(−βd)/Z − 1)², and c changes in β by Σ ω exp(−βd)/Z (D_i − d), with
+    D_i the mean distance of item i, which says where c touched Σ ω.
+    """
+    state = at.state
+    reach = SCAN_STEPS / np.sqrt(2 * state.beta)
+    steps = np.concatenate([-reach[::-1], reach])
+
+    def kernel(items: Items, where: slice) -> _Scan:
+        resp, pairs, log_z = soft(distortion, items, state)
+        logits = -state.beta * pairs.distance - log_z
+        mean = np.divide((resp * pairs.distance).sum(axis=0), items.weight, out=np.zeros(len(items)), where=items.weight > 0)
+        lag = mean - pairs.distance
+        projections = distortion.projections(items, state.centers, criticals.directions)
+        first, second, slope = np.empty((3, state.n_components, len(steps)))
+        for column, step in enumerate(steps):
+            change = distortion.change(pairs.inner, projections, np.full(state.n_components, step))
+            ratio = np.exp(np.minimum(logits - state.beta * change, MAX_EXPONENT))
+            weighted = ratio * items.weight
+            first[:, column] = weighted.sum(axis=1)
+            slope[:, column] = np.einsum("kb,kb->k", weighted, lag - change)
+            second[:, column] = np.square(ratio - 1) @ items.weight
+        return _Scan(len(items), first, second, slope)
+
+    total: _Scan = engine.reduce_items(distortion, kernel)
+    rows, best = np.arange(state.n_components), total.first.argmax(axis=1)
+    excess, slope = total.first[rows, best] - at.stats.weight, total.slope[rows, best]
+    mass = excess / np.maximum(total.second[rows, best], np.finfo(float).tiny)
+    newton = state.beta - np.divide(excess, slope, out=np.zeros_like(excess), where=slope > 0)
+    onset = np.where(excess > EXCESS * at.stats.weight, np.minimum(newton, criticals.beta), criticals.beta)
+    centers = distortion.moved(state.centers, criticals.directions, steps[best])
+    return [
+        Child(int(j), float(excess[j] / at.stats.weight), max(float(onset[j]), 0.0), centers[j], float(mass[j]))
+        for j in rows
+    ]
+
+
+def halves(distortion: Distortion, at: Settled, criticals: Criticals) -> list[Child]:
+    """One child for each component past its local critical value, a standard deviation away along its direction.
+
+    What ``scan`` finds without looking: enough where the split is refined afterwards.
+    """
+    with np.errstate(divide="ignore"):
+        spread = np.minimum(1 / np.sqrt(2 * criticals.beta), 1 / np.sqrt(at.state.beta))
+        excess = np.where(criticals.beta > 0, at.state.beta / criticals.beta, np.inf) - 1
+    centers = distortion.moved(at.state.centers, criticals.directions, spread)
+    mass = np.exp(at.state.log_mass) / 2
+    return [
+        Child(j, float(excess[j]), float(criticals.beta[j]), centers[j], float(mass[j])) for j in range(len(mass))
+    ]
+
+
+def with_children(state: State, children: list[Child], next_id: int) -> State:
+    """The state with more components; the others give up their mass in proportion."""
+    for offset, child in enumerate(children):
+        mass = min(max(child.mass, 1e-6), 0.5)
+        state = state.set(
+            centers=np.vstack([state.centers, child.center]),
+            log_mass=np.append(state.log_mass + np.log1p(-mass), np.log(mass)),
+            ids=(*state.ids, next_id + offset),
+        )
+    return state
+
+
+def distinct(state: State) -> State:
+    """The state with coincident components joined and massless ones dropped; the same object when there are none."""
+    mass = np.exp(state.log_mass)
+    close = state.beta * between(state.centers) < SEPARATION
+    keep: list[int] = []
+    joined = np.zeros_like(mass)
+    for j in np.flatnonzero(mass >= MIN_MASS):
+        home = next((kept for kept in keep if close[j, kept]), None)
+        if home is None:
+            keep.append(int(j))
+        joined[j if home is None else home] += mass[j]
+    if len(keep) == state.n_components:
+        return state
+    return state.set(
+        centers=state.centers[keep],
+        log_mass=normalised_log(joined[keep]),
+        ids=tuple(state.ids[j] for j in keep),
+    )
+
+
+def persistence(critical_betas: Array) -> Array:
+    """log(β_{m+1} / β_m) for m = 2, 3, …, from the β at which 2, 3, … components first exist."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.diff(np.log(critical_betas))
+
+
+def most_persistent(critical_betas: Array, *, endless: bool) -> int:
+    """The m ≥ 2 with the largest persistence; 1 where there is none.
+
+    ``endless`` says that the last number of components never splits again and that this counts.
+    """
+    lengths = persistence(critical_betas)
+    if endless:
+        return len(critical_betas) + 1
+    return int(lengths.argmax()) + 2 if lengths.size else 1

@@ -1,0 +1,32 @@
+"""What every test shares: seeds in test ids, repeatable Hypothesis runs, data that may be missing."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from orthonmf.datasets import fetch_microarray
+from orthonmf.exceptions import DataUnavailableError
+
+# The same examples in every run, and no limit on the time of one: neither should depend on the machine.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.load_profile("repeatable")
+
+
+def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
+    """Show what a bare number in a test id is: ``seed=3``."""
+    return f"{argname}={val}" if isinstance(val, int | float) else None
+
+
+@pytest.fixture(scope="session")
+def microarray() -> np.ndarray:
+    """The paper's gene expression data, (53, 27, 7); without it the test is skipped, or fails in CI."""
+    try:
+        data = fetch_microarray(download=False)
+    except DataUnavailableError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))
+    data.flags.writeable = False
+    return data
