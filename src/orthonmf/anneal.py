@@ -153,10 +153,9 @@ class Annealing:
         self.monitor.temperature(Temperature.of(self.distortion, settled))
         return settled
 
-    def _look(self, state: State, start: Array | None = None) -> View:
-        settled = self._settle(state)
+    def _look(self, settled: Settled, start: Array | None = None) -> View:
         if not self.thorough:
-            criticals = critical_values(self.engine, self.distortion, settled, tol=0.05, max_passes=3)
+            criticals = critical_values(self.engine, self.distortion, settled, tol=0.05, max_passes=1)
             return View(settled, criticals, halves(self.distortion, settled, criticals))
         criticals = critical_values(self.engine, self.distortion, settled, start=start)
         return View(settled, criticals, scan(self.engine, self.distortion, settled, criticals))
@@ -166,7 +165,7 @@ class Annealing:
         origin = State(1.0, self.distortion.origin(), np.zeros(1))
         first = critical_values(self.engine, self.distortion, self._settle(origin)).beta[0]
         beta = START * first if 0 < first < np.inf else 1.0
-        return self._look(origin.set(beta=float(beta), centers=self.states[1].centers))
+        return self._look(self._settle(origin.set(beta=float(beta), centers=self.states[1].centers)))
 
     # -- between temperatures ---------------------------------------------------------------------------------------------------
 
@@ -178,7 +177,7 @@ class Annealing:
             beta = self.schedule.next_beta(low.beta, low.onsets)
             if beta > self.max_beta:
                 return None
-            high = self._look(low.state.set(beta=beta), low.criticals.directions)
+            high = self._look(self._settle(low.state.set(beta=beta)), low.criticals.directions)
         return self._locate(low, high)
 
     def _locate(self, low: View, high: View) -> tuple[View, View]:
@@ -189,9 +188,8 @@ class Annealing:
                 break
             guess = float(high.onsets.min()) * (1 + (width - 1) / 2)
             inside = low.beta * 1.005 < guess < high.beta * 0.995
-            view = self._look(
-                low.state.set(beta=guess if inside else float(np.sqrt(low.beta * high.beta))), low.criticals.directions
-            )
+            beta = guess if inside else float(np.sqrt(low.beta * high.beta))
+            view = self._look(self._settle(low.state.set(beta=beta)), low.criticals.directions)
             low, high = (low, view) if view.paying else (view, high)
         return low, high
 
@@ -202,8 +200,8 @@ class Annealing:
         settled = self._settle(with_children(view.state, children, next_id))
         if view.settled.free_energy - settled.free_energy <= MIN_GAIN * settled.stats.weight:
             beta = view.beta * (1 + (min(self.schedule.resolution, 1.5) - 1))
-            return self._look(view.state.set(beta=beta))
+            return self._look(self._settle(view.state.set(beta=beta)))
         n_new = settled.state.n_components - 1 - len(self.critical_betas)
         self.critical_betas += [onset] * n_new
         self.splits += [Split(onset, view.state.ids[c.parent], next_id + i) for i, c in enumerate(children)]
-        return self._look(settled.state)
+        return self._look(settled)

@@ -19,13 +19,13 @@ from .transitions import MIN_PERSISTENCE, most_persistent, persistence
 
 # The annealing sees at most this many items when the number of components is asked for, and per component otherwise: transitions
 # depend on covariances, which a sample gives, and the refinement sees everything.
-RANK_ITEMS, ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT = 2048, 512, 32
+RANK_ITEMS, ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT = 2048, 128, 12
 # max_components when it is not given.
 MAX_COMPONENTS = 32
 # Items from which the plane of the history is taken.
 PLANE_ITEMS = 128
 # Passes at one temperature where the refinement, not the annealing, must converge.
-LOOSE_PASSES = 30
+LOOSE_PASSES = 4
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def _anneal(
 def _schedule(request: Request) -> Schedule:
     if request.growth is not None:
         return Geometric(request.growth)
-    return Adaptive() if request.n_components is None else Adaptive(overshoot=1.5, locate=False)
+    return Adaptive() if request.n_components is None else Adaptive(overshoot=3.0, locate=False)
 
 
 def sample(engine: Engine, n_items: int, seed: int) -> Engine:

@@ -31,6 +31,8 @@ PLACES = 128
 # A swap that raises the cost by more than this factor before anything adapts is not tried. On 43 problems the swaps that paid started
 # at most 0.3 above; on separated data all start a thousandfold above.
 HOPELESS = 0.5
+# A component reopened elsewhere inside itself must exchange items worth this fraction of its cost to be tried.
+STIR = 0.02
 # Swaps tried before giving up: as many as this many multiplications allow, within bounds. On the same problems the longest run of
 # failures before a success that mattered was 118.
 SWAP_WORK, MAX_SWAPS = 4e8, 200
@@ -47,6 +49,8 @@ def refine(engine: Engine, distortion: Distortion, start: Partition) -> Partitio
     best = start
     if best.n_components == 1:
         return best
+    if separated(engine, distortion, best):
+        return best
     groups = equal_items(engine)
     while True:
         better = _swapped(engine, distortion, best, groups)
@@ -57,6 +61,28 @@ def refine(engine: Engine, distortion: Distortion, start: Partition) -> Partitio
             settled = alternate(engine, distortion, better.centers)
             better = settled if settled is not None and settled.cost <= better.cost else better
         best = better
+
+
+def separated(engine: Engine, distortion: Distortion, part: Partition) -> bool:
+    """Whether the components are so far apart that no swap and no move is worth a try.
+
+    With every item nearer to its own centre than half its distance to any other, a component reopened inside itself keeps its items; and
+    when closing any component costs more than all the error there is, no place is worth it.
+    """
+    away = distances(engine, distortion, part)
+    heavy = away.weight > 0
+    if away.second[heavy].min() < 4 * away.own[heavy].max():
+        return False
+    closing = np.bincount(part.labels, away.weight * (away.second - away.own), part.n_components)
+    merging = _merging(distortion, part).min(axis=1)
+    return bool(np.minimum(closing, merging).min() > (1 + HOPELESS) * part.cost)
+
+
+def _merging(distortion: Distortion, part: Partition) -> Array:
+    """What merging each component (rows) with each other (columns) adds to the cost, at most."""
+    merge = distortion.merge(part.centers, part.stats.mass, part.stats.cost)
+    np.fill_diagonal(merge, np.inf)
+    return merge
 
 
 def _gains(new: Partition | None, old: Partition) -> bool:
@@ -194,6 +220,7 @@ class _SwapCosts(Additive):
     count: int
     bare: Array
     gain: Array
+    stir: Array
 
 
 def _rises(
@@ -207,16 +234,22 @@ def _rises(
 
     def kernel(items: Items, where: slice) -> _SwapCosts:
         distance = np.maximum(distortion.pairs(items, places.centers).distance, 0)
-        kept = np.minimum(distance, away.own[where])
-        moved = (np.minimum(distance, away.second[where]) - kept) * items.weight
+        own, second, labels = away.own[where], away.second[where], best.labels[where]
+        kept = np.minimum(distance, own)
+        moved = (np.minimum(distance, second) - kept) * items.weight
         member = np.zeros((len(items), n_components))
-        member[np.arange(len(items)), best.labels[where]] = 1
-        gain = (away.own[where] - kept) @ items.weight
-        return _SwapCosts(len(items), moved @ member - gain[:, None], gain)
+        member[np.arange(len(items)), labels] = 1
+        gain = (own - kept) @ items.weight
+        at_home = labels == places.home[:, None]
+        stir = np.where(at_home, np.maximum(distance - second, 0), own - kept) @ items.weight
+        return _SwapCosts(len(items), moved @ member - gain[:, None], gain, stir)
 
     costs: _SwapCosts = engine.reduce_items(distortion, kernel)
-    merge = distortion.merge(best.centers, best.stats.mass, best.stats.cost) + np.diag(np.full(n_components, np.inf))
-    return costs.bare, merge.min(axis=1) - costs.gain[:, None]
+    merged = _merging(distortion, best).min(axis=1) - costs.gain[:, None]
+    # A component reopened inside itself that neither loses nor gains items leads back to where it was.
+    still = np.flatnonzero(costs.stir < STIR * best.stats.cost[places.home])
+    costs.bare[still, places.home[still]] = merged[still, places.home[still]] = np.inf
+    return costs.bare, merged
 
 
 def _ranked(rises: Array, places: Places, limit: float) -> list[Swap]:

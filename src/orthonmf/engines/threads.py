@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from functools import cache
 from threading import Lock
 from time import monotonic
 from typing import Any, Self
@@ -56,7 +57,7 @@ class _Permits:
 
     def acquire(self, wanted: int) -> int:
         with self._lock:
-            granted = max(0, min(wanted, joblib.cpu_count() - self._taken))
+            granted = max(0, min(wanted, n_cores() - self._taken))
             self._taken += granted
             return granted
 
@@ -75,13 +76,22 @@ _blas, _permits = _BlasLimit(), _Permits()
 os.register_at_fork(after_in_child=_fresh_state)
 
 
+@cache
+def n_cores() -> int:
+    """Cores this process may use; asking costs milliseconds, so once."""
+    cores: int = joblib.cpu_count()
+    return cores
+
+
 def usable_threads(n_jobs: int | None) -> int:
-    """Threads to use: all cores for None and −1, as joblib counts otherwise; fewer inside a joblib worker or with OMP_NUM_THREADS."""
-    if n_jobs is not None and n_jobs > 0:
-        return n_jobs
-    available: int = joblib.effective_n_jobs(-1 if n_jobs is None else n_jobs)
+    """Threads to use: the cores for None; as joblib counts otherwise (−1 is all, −2 all but one).
+
+    OMP_NUM_THREADS, which joblib's and dask's workers set, bounds what None gives.
+    """
+    if n_jobs is not None:
+        return n_jobs if n_jobs > 0 else max(1, n_cores() + 1 + n_jobs)
     declared = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return min(available, int(declared)) if declared.isdigit() and int(declared) > 0 else available
+    return min(n_cores(), int(declared)) if declared.isdigit() and int(declared) > 0 else n_cores()
 
 
 class ThreadTeam:
@@ -97,7 +107,7 @@ class ThreadTeam:
     """
 
     def __init__(self, n_jobs: int | None = 1, deadline: float | None = None) -> None:
-        self.wanted = usable_threads(n_jobs)
+        self._n_jobs = n_jobs
         self.deadline = deadline
         self._pool: ThreadPoolExecutor | None = None
         self._granted = 0
@@ -123,9 +133,9 @@ class ThreadTeam:
                 raise TimeLimitReached
             return function(task)
 
-        if len(tasks) == 1 or self.wanted == 1:
+        if len(tasks) == 1 or (wanted := usable_threads(self._n_jobs)) == 1:
             return map(timely, tasks)
         if self._pool is None:
-            self._granted = _permits.acquire(self.wanted)
+            self._granted = _permits.acquire(min(wanted, len(tasks)))
             self._pool = ThreadPoolExecutor(max(self._granted, 1), thread_name_prefix="orthonmf")
         return self._pool.map(timely, tasks)
