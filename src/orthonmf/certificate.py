@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ._typing import Array, Labels
+from .bounded import Bounded
+from .bounds import Bounds
 from .distortion.base import Distortion
 from .engines.base import Engine, RawRows
 from .partition import hard_stats
@@ -45,8 +47,10 @@ class Certificate:
         Whether both factors are nonnegative.
     conservation : float
         Relative difference between the weights summed over components and over items.
-    monotone : bool
-        Whether J never rose at fixed β and the cost never rose in the refinement; recorded by the fit.
+    bounds : Bounds or None
+        On the sizes of the components.
+    kkt_residual : float or None
+        Of the relaxed problem under bounds at the last temperature; recorded by the fit.
     """
 
     n_items: int
@@ -60,7 +64,8 @@ class Certificate:
     stationarity: float
     nonnegative: bool
     conservation: float
-    monotone: bool = True
+    bounds: Bounds | None = None
+    kkt_residual: float | None = None
 
     @property
     def orthogonal(self) -> bool:
@@ -77,15 +82,21 @@ class Certificate:
     @property
     def claims(self) -> dict[str, bool]:
         """Each claim and whether it holds."""
+        sizes = {"no component is empty": min(self.counts) > 0}
+        nearest = "every item is in its nearest component"
+        if self.bounds is not None:
+            counts = np.array(self.counts)
+            within = bool((counts <= self.bounds.upper).all() and (counts >= self.bounds.lower).all())
+            sizes = {"every size is within its bounds": within}
+            nearest = "the assignment is the best within the bounds"
         return {
             "each item belongs to one component": self.orthogonal,
             "factors are nonnegative": self.nonnegative,
-            "no component is empty": min(self.counts) > 0,
-            "every item is in its nearest component": self.gap <= GAP,
+            **sizes,
+            nearest: self.gap <= GAP,
             "the centres are the best for these labels": self.stationarity <= STATIONARY,
             "all items were counted once": self.conservation <= 1e-6,
             "the error is not below the lower bound": self.lower_bound is None or self.lower_bound <= self.error * (1 + 1e-6),
-            "the objective never rose": self.monotone,
         }
 
     @property
@@ -145,7 +156,7 @@ class Claim:
     nonzeros_per_item: int = 1
 
 
-def certify(engine: Engine, distortion: Distortion, claim: Claim) -> Certificate:
+def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds | None = None) -> Certificate:
     """Recompute every claim of a factorisation from the data."""
     centers = distortion.to_frame(claim.components)
 
@@ -181,11 +192,21 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim) -> Certificate
         error=float(np.sqrt(audit.residual)),
         relative_error=float(np.sqrt(audit.residual / audit.energy)) if audit.energy > 0 else 0.0,
         lower_bound=lower_bound(engine, distortion, len(claim.components)),
-        gap=float(audit.gap / audit.residual) if audit.residual > _rounding(engine) * audit.energy else 0.0,
+        gap=_gap(engine, distortion, claim, bounds, audit),
+        bounds=bounds,
         stationarity=float(step / np.sqrt(audit.spread)) if nonempty else 0.0,
         nonnegative=bool((claim.components >= 0).all() and (claim.scale >= 0).all()),
         conservation=abs(audit.mass.sum() - audit.weight) / audit.weight if audit.weight > 0 else 0.0,
     )
+
+
+def _gap(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds | None, audit: _Audit) -> float:
+    """What other labels could still gain, as a fraction of the squared error; 0 where that is rounding."""
+    if audit.residual <= _rounding(engine) * audit.energy:
+        return 0.0
+    if bounds is None:
+        return float(audit.gap / audit.residual)
+    return Bounded(engine, distortion, bounds).gap(distortion.to_frame(claim.components), claim.labels)
 
 
 def _rounding(engine: Engine) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from time import monotonic
 from typing import Any, Self
 
@@ -17,12 +18,15 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 from ._typing import Array, Labels
 from ._validation import Layout, check_choice, check_count, check_matrix, check_positive, check_sample_weight
 from .certificate import Certificate, certify
+from .bounded import Bounded
+from .bounds import least_components, most_components, parse_bounds
 from .distortion import REGISTRY
 from .engines import REGISTRY as ENGINES
 from .engines import Engine, ThreadTeam
-from .exceptions import InvalidInputError
+from .exceptions import InfeasibleCapacityError, InvalidInputError
 from .factorize import MAX_COMPONENTS, Request, Result, factorize
 from .factors import Assigned, Factors, one_per_row
+from .solvers import REGISTRY as SOLVERS
 from .progress import CallbackSupport, Monitor, Reporter, history, with_callbacks
 from .transitions import persistence
 
@@ -52,6 +56,19 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     scaling : {"item", "none"}, default="item"
         "item": every item keeps a scale of its own, and components are directions. "none": all items of a component share
         one scale, and components are means.
+    capacity : int, float, array-like or None, default=None
+        Most items in a component: an int counts items, a float in (0, 1] is a fraction of them (rounded down), one value for all
+        components or one for each. The bound is hard: it is never exceeded.
+    min_size : int, float, array-like or None, default=None
+        Fewest items in a component, in the same forms (fractions are rounded up).
+    solver : {"auto", "dual", "cbf"}, default="auto"
+        How bounds are met along the annealing: "dual" (the default) by annealed prices, "cbf" by the control-barrier flow of [1]_,
+        which holds n × k numbers.
+    solver_options : dict or None, default=None
+        Constants of the solver: ``growth`` for "dual"; the fields of ``orthonmf.solvers.flow.FlowParameters`` for "cbf".
+    rounding : {"exact", "nearest"}, default="exact"
+        How the relaxed solution becomes labels: by the exact assignment under the bounds, or each item to its most probable
+        component, as in [1]_, which may exceed a capacity and is not refined.
     schedule : "adaptive" or float, default="adaptive"
         How the inverse temperature β grows: from one critical value to the next, or by a fixed factor above 1.
     refine : bool, default=True
@@ -132,6 +149,11 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         max_components: int | None = None,
         orthogonal: str = "samples",
         scaling: str = "item",
+        capacity: Any = None,
+        min_size: Any = None,
+        solver: str = "auto",
+        solver_options: dict[str, Any] | None = None,
+        rounding: str = "exact",
         schedule: str | float = "adaptive",
         refine: bool = True,
         tol: float = 1e-4,
@@ -147,6 +169,11 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.max_components = max_components
         self.orthogonal = orthogonal
         self.scaling = scaling
+        self.capacity = capacity
+        self.min_size = min_size
+        self.solver = solver
+        self.solver_options = solver_options
+        self.rounding = rounding
         self.schedule = schedule
         self.refine = refine
         self.tol = tol
@@ -191,7 +218,10 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Factorise X and return T; the same as ``fit(X).transform(X)``.
+        """Factorise X and return T.
+
+        The same as ``fit(X).transform(X)``, except under bounds: there the samples of X share the places that the bounds leave, while
+        ``transform`` maps each new sample to its nearest component.
 
         Parameters
         ----------
@@ -203,7 +233,12 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         -------
         T : ndarray or CSR array of shape (n_samples, n_components_)
         """
-        return self.fit(X, sample_weight=sample_weight).transform(X)
+        self.fit(X, sample_weight=sample_weight)
+        if self.orthogonal == "features":
+            return self.transform(X)
+        return one_per_row(
+            self.scale_, self.labels_, self.n_components_, sparse=self.sparse_output, dtype=self.scale_.dtype
+        )
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:
         """Factorise X and return ``labels_``.
@@ -262,6 +297,31 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         with ThreadTeam(self.n_jobs) as team:
             return self._factors.assign(self._layout.build(X, None, team))
 
+    @available_if(_assigns_samples)
+    def assign(self, X: Any, capacity: Any = None, min_size: Any = None) -> Labels:
+        """The optimal assignment of new samples under bounds on how many of them each component may take.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        capacity, min_size : int, float, array-like or None
+            As in the constructor, for these samples.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        bounds = parse_bounds(capacity, min_size, self.n_components_, X.shape[0])
+        if bounds is None:
+            return self._assigned(X).labels
+        with ThreadTeam(self.n_jobs) as team:
+            engine, factors = self._layout.build(X, None, team), self._factors
+            distortion = factors.distortion(engine)
+            centers = distortion.to_frame(factors.sample_centers(engine))
+            return Bounded(engine, distortion, bounds, least=0).assign(centers, None).labels
+
     def inverse_transform(self, T: Any) -> Array:
         """X back from T: the product T C.
 
@@ -309,7 +369,9 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         X = self._checked(X, reset=False)
         weight = check_sample_weight(sample_weight, X.shape[0])
         with ThreadTeam(self.n_jobs) as team:
-            return self._certified(self._layout.build(X, weight, team))
+            engine = self._layout.build(X, weight, team)
+            given = self._bounds is not None and self.orthogonal == "samples" and engine.n_items == len(self.labels_)
+            return self._certified(engine, self._factors.assign(engine, self.labels_) if given else None)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "components_")
@@ -339,6 +401,8 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         check_choice("orthogonal", self.orthogonal, ("samples", "features"))
         check_choice("scaling", self.scaling, tuple(REGISTRY))
         check_choice("engine", self.engine, ("auto", *ENGINES))
+        check_choice("solver", self.solver, ("auto", *SOLVERS))
+        check_choice("rounding", self.rounding, ("exact", "nearest"))
         if self.schedule != "adaptive":
             check_positive("schedule", self.schedule, above=1.0)
         check_positive("tol", self.tol)
@@ -365,13 +429,30 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             raise InvalidInputError(
                 f"n_components={self.n_components} is more than the {n_items} {kind} of X; ask for at most {n_items}."
             )
+        auto = self.n_components == "auto"
+        if not auto:
+            parse_bounds(self.capacity, self.min_size, int(self.n_components), n_items)
+        least = least_components(self.capacity, n_items) if auto else 1
+        most = MAX_COMPONENTS if self.max_components is None else self.max_components
+        most = min(max(most, least), n_items, most_components(self.min_size, n_items) if auto else n_items)
+        if least > most:
+            raise InfeasibleCapacityError(
+                f"capacity={self.capacity!r} needs at least {least} components, min_size={self.min_size!r} allows at most {most}; raise "
+                "capacity or lower min_size."
+            )
         seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
         return Request(
-            n_components=None if self.n_components == "auto" else int(self.n_components),
-            max_components=min(MAX_COMPONENTS if self.max_components is None else self.max_components, n_items),
+            n_components=None if auto else int(self.n_components),
+            min_components=least,
+            max_components=most,
             scaling=self.scaling,
             growth=None if self.schedule == "adaptive" else float(self.schedule),
             refine=self.refine,
+            capacity=self.capacity,
+            min_size=self.min_size,
+            solver=self.solver,
+            solver_options=dict(self.solver_options or {}),
+            rounding=self.rounding,
             tol=self.tol,
             max_iter=self.max_iter,
             seed=seed,
@@ -410,7 +491,9 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         factors = Factors.of(engine, result, self.orthogonal, self.scaling, dtype)
         self.components_, self._weight, self._reference = factors.components, factors.weight, factors.reference
         self.n_components_ = len(factors.components)
-        assigned = factors.assign(engine) if self.orthogonal == "samples" else None
+        self._bounds = result.bounds
+        given = None if result.bounds is None else result.labels
+        assigned = factors.assign(engine, given) if self.orthogonal == "samples" else None
         self.labels_ = result.labels if assigned is None else assigned.labels
         scale = factors.components.max(axis=0) if assigned is None else assigned.scale
         self.scale_ = scale.astype(dtype)
@@ -421,11 +504,12 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.persistence_ = persistence(result.critical_betas)
         self.history_ = history(result.temperatures, result.splits, result.plane, unit)
         self.converged_, self.status_ = result.converged, result.status
-        self.certificate_ = self._certified(engine, assigned)
+        self.certificate_ = replace(self._certified(engine, assigned), kkt_residual=result.kkt_residual)
         self.reconstruction_err_ = self.certificate_.error
         self.n_iter_ = engine.passes
 
     def _certified(self, engine: Engine, assigned: Assigned | None = None) -> Certificate:
         factors = self._factors
-        certificate = certify(engine, factors.distortion(engine), factors.claim(engine, assigned))
-        return certificate.in_units(-engine.shift)
+        claim = factors.claim(engine, assigned)
+        bounds = self._bounds if engine.n_items == len(self.labels_) else None
+        return certify(engine, factors.distortion(engine), claim, bounds).in_units(-engine.shift)

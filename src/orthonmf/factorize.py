@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from ._typing import Array, Labels
 from .anneal import Annealing, Split
+from .bounded import Bounded
+from .bounds import Bounds, parse_bounds
 from .distortion import REGISTRY, Distortion
-from .engines.base import Engine, weighted_mean
+from .engines.base import Engine, sample, weighted_mean
 from .engines.threads import TimeLimitReached
-from .partition import alone, alternate, item_points, nearest_pass, refilled
+from .partition import alone, alternate, centered, item_points, labelled_pass, nearest_pass, refilled
 from .progress import Monitor, StopRequested, Temperature, plane
 from .refine import refine
 from .schedule import Adaptive, Geometric, Schedule
+from .solvers import bounded_solver
 from .transitions import MIN_PERSISTENCE, most_persistent, persistence
 
 # The annealing sees at most this many items when the number of components is asked for, and per component otherwise: transitions
@@ -30,13 +34,22 @@ LOOSE_PASSES = 4
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a factorisation; the parameters of the estimator, validated."""
+    """What is asked of a factorisation; the parameters of the estimator, validated.
+
+    ``n_components`` is None for "auto", then between ``min_components`` and ``max_components``.
+    """
 
     n_components: int | None
+    min_components: int
     max_components: int
     scaling: str
     growth: float | None
     refine: bool
+    capacity: Any
+    min_size: Any
+    solver: str
+    solver_options: dict[str, Any]
+    rounding: str
     tol: float
     max_iter: int
     seed: int
@@ -62,6 +75,12 @@ class Result:
     converged : bool
     status : str
         Why it stopped, in a sentence.
+    bounds : Bounds or None
+        On the sizes of the components.
+    prices : ndarray of shape (n_components,) or None
+        Under bounds, the prices at which the labels are optimal.
+    kkt_residual : float or None
+        Of the relaxed problem at the last temperature, under bounds.
     """
 
     distortion: Distortion
@@ -73,6 +92,9 @@ class Result:
     plane: Array
     converged: bool
     status: str
+    bounds: Bounds | None = None
+    prices: Array | None = None
+    kkt_residual: float | None = None
 
 
 @dataclass
@@ -84,17 +106,21 @@ class _Search:
     splits: list[Split] = field(default_factory=list)
     converged: bool = True
     reason: str = ""
+    bounds: Bounds | None = None
+    labels: Labels | None = None
+    prices: Array | None = None
+    kkt_residual: float | None = None
 
 
 def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
     """Anneal, refine and order the components."""
     distortion = REGISTRY[request.scaling].about(weighted_mean(engine))
     search = _Search(distortion.origin())
-    if alone(engine, distortion).total == 0:
-        search.reason = "All items are equal."
-        return _finished(engine, distortion, search, monitor)
     try:
-        _anneal(engine, distortion, request, monitor, search)
+        if alone(engine, distortion).total == 0:
+            search.reason = "All items are equal."
+        else:
+            _anneal(engine, distortion, request, monitor, search)
         _settle(engine, distortion, request, monitor, search)
     except TimeLimitReached:
         search.converged, search.reason = False, "Stopped at the time limit: raise time_limit for a better answer."
@@ -126,15 +152,15 @@ def _anneal(
     state = annealing.run(request.max_components if asked is None else asked, beyond=asked is None)
     search.critical_betas = np.sort(annealing.critical_betas)[: request.max_components]
     if asked is None:
-        found = _number(annealing, search, small)
+        found = max(_number(annealing, search, small, request.min_components), request.min_components)
         state = annealing.states[max(m for m in annealing.states if m <= found)]
     if not request.refine:
         state = annealing.harden(state)
     search.splits = annealing.splits
     search.converged = annealing.converged or not careful
     search.centers = state.centers
-    if asked is not None and state.n_components < asked:
-        search.centers = np.vstack([state.centers, np.repeat(state.centers[:1], asked - state.n_components, axis=0)])
+    wanted = max(asked or 0, request.min_components)
+    search.centers = np.vstack([state.centers, *[state.centers[:1]] * (wanted - state.n_components)])
     if request.refine and small is not engine:
         _improve(small, distortion, request, search)
 
@@ -145,24 +171,13 @@ def _schedule(request: Request) -> Schedule:
     return Adaptive() if request.n_components is None else Adaptive(overshoot=3.0, locate=False)
 
 
-def sample(engine: Engine, n_items: int, seed: int) -> Engine:
-    """The engine itself when it is small and in float64; else one in memory on a fixed random sample of the weighted items."""
-    if engine.n_items <= n_items and engine.dtype == np.float64:
-        return engine
-    candidates = np.arange(engine.n_items) if engine.weight is None else np.flatnonzero(engine.weight > 0)
-    if len(candidates) > n_items:
-        chosen = np.random.default_rng(seed).choice(len(candidates), n_items, replace=False)
-        candidates = candidates[np.sort(chosen)]
-    return engine.select(candidates)
-
-
-def _number(annealing: Annealing, search: _Search, engine: Engine) -> int:
-    """The number of components that persists longest, and a word about it."""
+def _number(annealing: Annealing, search: _Search, engine: Engine, least: int) -> int:
+    """The number of components, at least ``least``, that persists longest, and a word about it."""
     found = len(search.critical_betas) + 1
     weight = engine.n_items if engine.weight is None else float(engine.weight.sum())
     # As many components as distinct items say nothing, unless the items repeat.
     endless = annealing.exhausted and weight >= 2 * found
-    number = most_persistent(search.critical_betas, endless=endless)
+    number = most_persistent(search.critical_betas, endless=endless, least=least)
     lengths = persistence(search.critical_betas)
     if endless:
         search.reason = f"There are {number} distinct items, repeated." if number > 1 else "All items are equal."
@@ -181,11 +196,15 @@ def _settle(
     engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: _Search
 ) -> None:
     """The end of the search, on all items."""
-    if not request.refine:
+    n_components = len(search.centers) if request.n_components is None else request.n_components
+    search.bounds = parse_bounds(request.capacity, request.min_size, n_components, engine.n_items)
+    if request.refine:
+        monitor.stage(f"refining {len(search.centers)} components on {engine.n_items} items")
+        _improve(engine, distortion, request, search)
+    else:
         search.centers = refilled(engine, distortion, search.centers)
-        return
-    monitor.stage(f"refining {len(search.centers)} components on {engine.n_items} items")
-    _improve(engine, distortion, request, search)
+    if search.bounds is not None:
+        _bound_search(engine, distortion, request, monitor, search)
 
 
 def _improve(engine: Engine, distortion: Distortion, request: Request, search: _Search) -> None:
@@ -203,6 +222,42 @@ def _improve(engine: Engine, distortion: Distortion, request: Request, search: _
     search.centers = refine(engine, distortion, part).centers
 
 
+# -- under bounds ---------------------------------------------------------------------------------------------------------------
+
+
+def _bound_search(
+    engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: _Search
+) -> None:
+    """From the solver's relaxed solution, and from the free components made feasible, to the better of the two, refined."""
+    bounds = search.bounds
+    if bounds is None:
+        return
+    free = _filled_up(search.centers, len(bounds.upper))
+    relaxed = bounded_solver(request.solver)(engine, distortion, bounds, monitor, request.solver_options)
+    search.kkt_residual = relaxed.kkt_residual
+    if request.rounding == "nearest":
+        part = relaxed.nearest(engine, distortion)
+        over = int(np.maximum(part.stats.sizes - bounds.upper, 0).max())
+        search.reason += f" Rounded to the nearest: a capacity is exceeded by {over}." if over else ""
+        search.centers, search.labels = part.centers, part.labels
+        return
+    assigner = Bounded(engine, distortion, bounds)
+    if not request.refine:
+        assigned = assigner.assign(relaxed.centers, relaxed.prices)
+        search.centers = centered(engine, distortion, assigned.labels, relaxed.centers).centers
+        search.labels, search.prices = assigned.labels, assigned.prices
+        return
+    starts = [assigner.alternate(relaxed.centers, prices=relaxed.prices), assigner.alternate(free)]
+    best = min((start for start in starts if start is not None), key=lambda start: start.cost)
+    best = refine(engine, distortion, best, assigner)
+    search.centers, search.labels, search.prices = best.centers, best.labels, best.prices
+
+
+def _filled_up(centers: Array, n_components: int) -> Array:
+    """As many centres as components: under bounds several may coincide."""
+    return centers[np.arange(n_components) % len(centers)]
+
+
 def _nudged(engine: Engine, distortion: Distortion, centers: Array) -> Array:
     """One exact step, keeping components that would empty where they are."""
     labels = np.full(engine.n_items, -1, dtype=np.intp)
@@ -214,10 +269,16 @@ def _nudged(engine: Engine, distortion: Distortion, centers: Array) -> Array:
 def _finished(engine: Engine, distortion: Distortion, search: _Search, monitor: Monitor) -> Result:
     """Nonnegative centres, ordered by mass, and the last labels."""
     centers = np.abs(distortion.to_data(search.centers))
-    labels = np.full(engine.n_items, -1, dtype=np.intp)
-    stats = nearest_pass(engine, distortion, distortion.to_frame(centers), labels)
+    labels = search.labels
+    if labels is None:
+        labels = np.full(engine.n_items, -1, dtype=np.intp)
+        stats = nearest_pass(engine, distortion, distortion.to_frame(centers), labels)
+    else:
+        stats = labelled_pass(engine, distortion, distortion.to_frame(centers), labels)
     used = np.flatnonzero(stats.sizes)
     order = used[np.argsort(-stats.mass[used], kind="stable")]
+    if search.bounds is not None and (search.bounds.named or len(used) < len(centers)):
+        order = np.arange(len(centers))
     rank = np.zeros(len(centers), dtype=np.intp)
     rank[order] = np.arange(len(order))
     if not search.reason.startswith("Stopped"):
@@ -233,6 +294,9 @@ def _finished(engine: Engine, distortion: Distortion, search: _Search, monitor: 
         plane=plane(item_points(engine, distortion, _spaced(engine.n_items, PLANE_ITEMS))),
         converged=search.converged,
         status=search.reason,
+        bounds=search.bounds,
+        prices=None if search.prices is None else search.prices[order],
+        kkt_residual=search.kkt_residual,
     )
 
 

@@ -80,12 +80,13 @@ class Factors:
         """The loss, in the frame of the fit and the units of the engine."""
         return REGISTRY[self.scaling](np.ldexp(self.reference, 0 if self.scaling == "item" else engine.shift))
 
-    def assign(self, engine: Engine) -> Assigned:
-        """Nearest component and scale of each item of an engine on samples, in the units of the engine's data."""
-        centers = self._sample_centers(engine)
-        distortion = self.distortion(engine)
-        labels = np.full(engine.n_items, -1, dtype=np.intp)
-        nearest_pass(engine, distortion, distortion.to_frame(centers), labels)
+    def assign(self, engine: Engine, labels: Labels | None = None) -> Assigned:
+        """Component (the nearest, unless given) and scale of each item of an engine on samples, in the units of X."""
+        centers = self.sample_centers(engine)
+        if labels is None:
+            distortion = self.distortion(engine)
+            labels = np.full(engine.n_items, -1, dtype=np.intp)
+            nearest_pass(engine, distortion, distortion.to_frame(centers), labels)
         if self.scaling == "none":
             return Assigned(labels, (1 / np.sqrt(self.weight))[labels])
         return Assigned(labels, np.ldexp(_inner(engine, centers, labels), -engine.shift))
@@ -96,9 +97,10 @@ class Factors:
             return self._feature_claim(engine)
         assigned = assigned or self.assign(engine)
         scale = np.ldexp(assigned.scale, engine.shift) if self.scaling == "item" else np.ones(engine.n_items)
-        return Claim(assigned.labels, scale, self._sample_centers(engine))
+        return Claim(assigned.labels, scale, self.sample_centers(engine))
 
-    def _sample_centers(self, engine: Engine) -> Array:
+    def sample_centers(self, engine: Engine) -> Array:
+        """The centres for an engine on samples, in its units."""
         components = self.components.astype(np.float64)
         if self.scaling == "item":
             return components

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -64,12 +66,15 @@ class Partition:
         Taken with these labels and these centres.
     at_rest : bool
         Whether labels and centres stopped changing.
+    prices : ndarray of shape (n_components,) or None
+        Under bounds, the prices at which the labels are optimal.
     """
 
     labels: Labels
     centers: Array
     stats: HardStats
     at_rest: bool = True
+    prices: Array | None = None
 
     @property
     def cost(self) -> float:
@@ -156,6 +161,51 @@ def centered(
         before = stats.total
         centers = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
     return Partition(labels, centers, stats)
+
+
+@dataclass(frozen=True)
+class Free:
+    """Assigns every item to its nearest component.
+
+    Attributes
+    ----------
+    engine, distortion
+    """
+
+    engine: Engine
+    distortion: Distortion
+    free = True
+
+    def alternate(
+        self, centers: Array, *, prices: Array | None = None, bound: float = np.inf, max_passes: int = 300
+    ) -> Partition | None:
+        """Alternate nearest labels and best centres; see ``alternate``."""
+        return alternate(self.engine, self.distortion, centers, bound=bound, max_passes=max_passes)
+
+    def allows(self, sizes: Labels) -> bool:
+        """Whether components of these sizes may be; none may be empty."""
+        return bool(sizes.min() > 0)
+
+    def rearranged(self, centers: Array) -> Iterator[Array]:
+        """Nothing: free components have no names."""
+        return iter(())
+
+
+class Assigner(Protocol):
+    """Who gives items to components: free, or under bounds."""
+
+    free: bool
+
+    def alternate(
+        self, centers: Array, *, prices: Array | None = None, bound: float = np.inf, max_passes: int = 300
+    ) -> Partition | None:
+        """Alternate labels and centres to a fixed point; None when one will clearly end above ``bound``."""
+
+    def allows(self, sizes: Labels) -> bool:
+        """Whether components of these sizes may be."""
+
+    def rearranged(self, centers: Array) -> Iterator[Array]:
+        """Other orders of the centres that are worth a try."""
 
 
 @dataclass(frozen=True)

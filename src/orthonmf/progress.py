@@ -34,6 +34,8 @@ class Temperature:
         In the frame of the distortion.
     ids : tuple of int
         Names of the components, as in the tree of splits.
+    lyapunov : ndarray or None
+        V along the trajectory, where the solver is a flow.
     """
 
     beta: float
@@ -44,6 +46,7 @@ class Temperature:
     passes: int
     centers: Array
     ids: tuple[int, ...]
+    lyapunov: Array | None = None
 
     @classmethod
     def of(cls, distortion: Distortion, settled: Settled) -> Temperature:
@@ -111,7 +114,7 @@ def history(temperatures: list[Temperature], splits: list[Any], basis: Array, un
     """The annealing as arrays, one entry per temperature, in the units of X (2**−unit of the engine's).
 
     Keys: ``beta``, ``n_components``, ``free_energy``, ``distortion``, ``entropy``, ``passes`` (arrays); ``projection`` (list of arrays of
-    shape (n_components, 2), the centres in a fixed plane); ``ids`` (list of tuples, names of the components); ``splits`` (list of (β,
+    shape (n_components, 2), the centres in a fixed plane); ``ids`` (list of tuples, names of the components); ``lyapunov`` (list, the flow's V or None); ``splits`` (list of (β,
     parent, child)).
     """
     columns: dict[str, Any] = {
@@ -122,6 +125,9 @@ def history(temperatures: list[Temperature], splits: list[Any], basis: Array, un
     for name in ("free_energy", "distortion"):
         columns[name] = np.ldexp(columns[name], -2 * unit)
     columns["projection"] = [np.ldexp(record.centers @ basis, -unit) for record in temperatures]
+    columns["lyapunov"] = [
+        None if record.lyapunov is None else np.ldexp(record.lyapunov, -2 * unit) for record in temperatures
+    ]
     columns["ids"] = [record.ids for record in temperatures]
     columns["splits"] = [(float(np.ldexp(split.beta, 2 * unit)), split.parent, split.child) for split in splits]
     return columns

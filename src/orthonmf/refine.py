@@ -13,7 +13,7 @@ each deterministic and monotone, until all end without gain:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice, zip_longest
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy as np
 from ._typing import Array, Labels
 from .distortion.base import Distortion, Items
 from .engines.base import Engine, RawRows
-from .partition import Count, Distances, Partition, alternate, centered, distances, item_points
+from .partition import Assigner, Count, Distances, Free, Partition, centered, distances, item_points
 from .state import Additive
 
 # A result counts as better when the cost falls by more than this fraction.
@@ -38,27 +38,28 @@ STIR = 0.02
 SWAP_WORK, MAX_SWAPS = 4e8, 200
 # A swap that ends this close above the best, relative to items per component, gets its single moves before it is judged.
 NEARLY, NEARLY_ITEMS = 0.01, 0.3
-# Rounds of single moves, and as many of them for a swap on trial.
-MOVE_ROUNDS, TRIAL_ROUNDS = 60, 8
+# An exact assignment under bounds costs as much as this many passes.
+ASSIGNMENT_PASSES = 10
+# Rounds of single moves, as many as this many multiplications allow; and as many of them for a swap on trial.
+MOVE_WORK, MIN_ROUNDS, MAX_ROUNDS, TRIAL_ROUNDS = 1e8, 2, 60, 8
 # Passes of the two-way alternation that splits every component.
 SPLIT_PASSES = 6
 
 
-def refine(engine: Engine, distortion: Distortion, start: Partition) -> Partition:
-    """Improve a partition until neither swaps nor moves gain."""
+def refine(engine: Engine, distortion: Distortion, start: Partition, assigner: Assigner | None = None) -> Partition:
+    """Improve a partition until neither swaps nor moves gain; it stays as feasible as the assigner makes it."""
+    assigner = assigner or Free(engine, distortion)
     best = start
-    if best.n_components == 1:
-        return best
-    if separated(engine, distortion, best):
+    if best.n_components == 1 or (assigner.free and separated(engine, distortion, best)):
         return best
     groups = equal_items(engine)
     while True:
-        better = _swapped(engine, distortion, best, groups)
+        better = _swapped(engine, distortion, assigner, best, groups)
         if better is None:
-            better = _moved(engine, distortion, best, groups)
+            better = _moved(engine, distortion, assigner, best, groups)
             if not _gains(better, best):
                 return best
-            settled = alternate(engine, distortion, better.centers)
+            settled = assigner.alternate(better.centers, prices=best.prices)
             better = settled if settled is not None and settled.cost <= better.cost else better
         best = better
 
@@ -116,7 +117,9 @@ class Swap:
     closed: int
 
 
-def _swapped(engine: Engine, distortion: Distortion, best: Partition, groups: Labels) -> Partition | None:
+def _swapped(
+    engine: Engine, distortion: Distortion, assigner: Assigner, best: Partition, groups: Labels
+) -> Partition | None:
     """The first swap, or set of swaps, that lowers the cost; None when none does."""
     away = distances(engine, distortion, best)
     # Counted without repetition, so that weights equal repetition.
@@ -125,31 +128,37 @@ def _swapped(engine: Engine, distortion: Distortion, best: Partition, groups: La
     bare, merged = _rises(engine, distortion, best, away, places)
     margin = min(NEARLY, NEARLY_ITEMS * best.n_components / n_distinct)
     singles = _interleaved(*(_ranked(rises, places, HOPELESS * best.cost) for rises in (bare, merged)))
-    n_tries = _n_tries(n_distinct, best.n_components, engine.n_dims)
-    for swaps in chain(_several(bare, places), ([swap] for swap in islice(singles, n_tries))):
-        found = _tried(engine, distortion, best, places, swaps, margin)
+    n_tries = _n_tries(n_distinct, best.n_components, engine.n_dims, assigner)
+    swapped = chain(_several(bare, places), ([swap] for swap in islice(singles, n_tries)))
+    starts = chain(assigner.rearranged(best.centers), (_with_swaps(best, places, swaps) for swaps in swapped))
+    for centers in starts:
+        found = _tried(engine, distortion, assigner, best, centers, margin)
         if found is not None:
             return found
     return None
 
 
-def _n_tries(n_items: int, n_components: int, n_dims: int) -> int:
-    allowed = SWAP_WORK / (n_items * n_components * (n_dims + 10))
-    return max(int(min(allowed, MAX_SWAPS)), 2 * n_components + 24)
+def _n_tries(n_items: int, n_components: int, n_dims: int, assigner: Assigner) -> int:
+    allowed = min(SWAP_WORK / (n_items * n_components * (n_dims + 10)), MAX_SWAPS)
+    return max(int(allowed), 2 * n_components + 24) if assigner.free else int(allowed / ASSIGNMENT_PASSES)
 
 
-def _tried(
-    engine: Engine, distortion: Distortion, best: Partition, places: Places, swaps: list[Swap], margin: float
-) -> Partition | None:
-    """What the swaps lead to, if that is better."""
+def _with_swaps(best: Partition, places: Places, swaps: list[Swap]) -> Array:
     centers = best.centers.copy()
     for swap in swaps:
         centers[swap.closed] = places.centers[swap.place]
-    found = alternate(engine, distortion, centers, bound=best.cost * (1 + margin))
+    return centers
+
+
+def _tried(
+    engine: Engine, distortion: Distortion, assigner: Assigner, best: Partition, centers: Array, margin: float
+) -> Partition | None:
+    """What other centres lead to, if that is better."""
+    found = assigner.alternate(centers, prices=best.prices, bound=best.cost * (1 + margin))
     if found is None or _gains(found, best):
         return found
     if abs(found.cost - best.cost) > GAIN * best.cost and found.cost < best.cost * (1 + margin):
-        polished = _moved(engine, distortion, found, None, rounds=TRIAL_ROUNDS)
+        polished = _moved(engine, distortion, assigner, found, None, rounds=TRIAL_ROUNDS)
         return polished if _gains(polished, best) else None
     return None
 
@@ -312,26 +321,56 @@ def equal_items(engine: Engine) -> Labels:
     return np.unique(keys, return_inverse=True)[1]
 
 
+@dataclass(frozen=True, eq=False)
+class Move:
+    """Items that change component together, between the components ``source`` and ``goal``.
+
+    Attributes
+    ----------
+    items, goals : ndarray of shape (n_moved,)
+    source, goal : int
+    """
+
+    items: Labels
+    goals: Labels
+    source: int
+    goal: int
+
+    @property
+    def name(self) -> tuple[int, ...]:
+        """What to remember a refused move by."""
+        return (*self.items.tolist(), self.source, self.goal)
+
+
 def _moved(
-    engine: Engine, distortion: Distortion, best: Partition, groups: Labels | None, *, rounds: int = MOVE_ROUNDS
+    engine: Engine,
+    distortion: Distortion,
+    assigner: Assigner,
+    best: Partition,
+    groups: Labels | None,
+    *,
+    rounds: int | None = None,
 ) -> Partition:
-    """Move items whose move pays, all at once while that works, then one for each pair of components."""
-    refused: set[tuple[int, int, int]] = set()
+    """Move items whose move pays: all at once while that works, then one move or exchange for each pair of components."""
+    refused: set[tuple[int, ...]] = set()
     together = True
-    for _ in range(rounds):
+    allowed = MOVE_WORK / (engine.n_items * best.n_components * (engine.n_dims + 10))
+    for _ in range(rounds or int(np.clip(allowed, MIN_ROUNDS, MAX_ROUNDS))):
         gain, target = _move_gains(engine, distortion, best, groups)
         movers = np.flatnonzero(gain > GAIN / 10 * best.cost)
         movers = movers[np.argsort(-gain[movers], kind="stable")]
         if together and len(movers) > 1:
-            trial = _relabelled(engine, distortion, best, movers, target)
+            trial = _relabelled(engine, distortion, assigner, best, movers, target[movers])
             together = _gains(trial, best)
             if trial is not None and together:
                 best = trial
                 continue
-        moves = _one_each(best, movers, target, groups, refused)
+        moves = _one_each(assigner, best, movers, target, groups, refused)
+        if not assigner.free:
+            moves = moves or _exchanges(engine, distortion, best, refused)
         if not moves:
             break
-        best = _verified(engine, distortion, best, moves, target, refused)
+        best = _verified(engine, distortion, assigner, best, moves, refused)
     return best
 
 
@@ -372,54 +411,112 @@ def _group_weight(engine: Engine, distortion: Distortion, groups: Labels | None)
 
 
 def _relabelled(
-    engine: Engine, distortion: Distortion, best: Partition, movers: Labels, target: Labels
+    engine: Engine, distortion: Distortion, assigner: Assigner, best: Partition, items: Labels, goals: Labels
 ) -> Partition | None:
+    """The partition with items given to other components; None where that may not be."""
     labels = best.labels.copy()
-    labels[movers] = target[movers]
-    if np.bincount(labels, minlength=best.n_components).min() == 0:
+    labels[items] = goals
+    if not assigner.allows(np.bincount(labels, minlength=best.n_components)):
         return None
-    return centered(engine, distortion, labels, best.centers)
+    return replace(centered(engine, distortion, labels, best.centers), prices=best.prices)
 
 
 def _one_each(
-    best: Partition, movers: Labels, target: Labels, groups: Labels | None, refused: set[tuple[int, int, int]]
-) -> list[Labels]:
+    assigner: Assigner,
+    best: Partition,
+    movers: Labels,
+    target: Labels,
+    groups: Labels | None,
+    refused: set[tuple[int, ...]],
+) -> list[Move]:
     """The best moves that touch different components; each is an item with its equals."""
     used: set[int] = set()
     moves = []
     for item in movers:
         source, goal = int(best.labels[item]), int(target[item])
-        if {source, goal} & used or (int(item), source, goal) in refused:
+        if {source, goal} & used:
             continue
         equals = np.array([item]) if groups is None else np.flatnonzero(groups == groups[item])
         equals = equals[best.labels[equals] == source]
-        if len(equals) < best.stats.sizes[source]:
+        move = Move(equals, np.full(len(equals), goal), source, goal)
+        sizes = best.stats.sizes.copy()
+        sizes[[source, goal]] += np.array([-len(equals), len(equals)])
+        if move.name not in refused and assigner.allows(sizes):
             used |= {source, goal}
-            moves.append(equals)
+            moves.append(move)
+    return moves
+
+
+@dataclass(frozen=True)
+class _BestPairs:
+    """For every ordered pair of components the item whose move gains most, and the gain: the larger wins, ties go to the first."""
+
+    count: int
+    gain: Array
+    item: Labels
+
+    def __add__(self, other: _BestPairs) -> _BestPairs:
+        better = other.gain > self.gain
+        return _BestPairs(
+            self.count + other.count, np.where(better, other.gain, self.gain), np.where(better, other.item, self.item)
+        )
+
+
+def _exchanges(engine: Engine, distortion: Distortion, best: Partition, refused: set[tuple[int, ...]]) -> list[Move]:
+    """Exchanges of two items that should pay, between different components: sizes stay as they are."""
+    n_components = best.n_components
+
+    def kernel(items: Items, where: slice) -> _BestPairs:
+        pairs = distortion.pairs(items, best.centers)
+        labels = best.labels[where]
+        leave = distortion.leave(items, pairs, best.stats.mass, best.stats.cost)[labels, np.arange(len(items))]
+        gains = leave - distortion.join(items, pairs, best.stats.mass, best.stats.cost)
+        gain, item = np.full((n_components, n_components), -np.inf), np.full((n_components, n_components), -1)
+        for source in np.unique(labels):
+            mine = np.flatnonzero(labels == source)
+            top = mine[gains[:, mine].argmax(axis=1)]
+            gain[source], item[source] = gains[np.arange(n_components), top], where.start + top
+        return _BestPairs(len(items), gain, item)
+
+    found: _BestPairs = engine.reduce_items(distortion, kernel)
+    both = np.triu(found.gain + found.gain.T, 1)
+    used: set[int] = set()
+    moves = []
+    for flat in np.argsort(-both, axis=None, kind="stable"):
+        one, other = (int(j) for j in np.unravel_index(flat, both.shape))
+        if both[one, other] <= GAIN / 10 * best.cost:
+            break
+        move = Move(np.array([found.item[one, other], found.item[other, one]]), np.array([other, one]), one, other)
+        if not {one, other} & used and move.name not in refused:
+            used |= {one, other}
+            moves.append(move)
     return moves
 
 
 def _verified(
     engine: Engine,
     distortion: Distortion,
+    assigner: Assigner,
     best: Partition,
-    moves: list[Labels],
-    target: Labels,
-    refused: set[tuple[int, int, int]],
+    moves: list[Move],
+    refused: set[tuple[int, ...]],
 ) -> Partition:
     """Apply the moves, keep those that lowered the cost of their two components, and remember the others."""
-    trial = _relabelled(engine, distortion, best, np.concatenate(moves), target)
+    trial = _applied(engine, distortion, assigner, best, moves)
     if trial is None:
+        refused |= {move.name for move in moves}
         return best
     fall = best.stats.cost - trial.stats.cost
-    kept = []
-    for equals in moves:
-        source, goal = int(best.labels[equals[0]]), int(target[equals[0]])
-        if fall[source] + fall[goal] > 1e-12 * best.cost:
-            kept.append(equals)
-        else:
-            refused |= {(int(item), source, goal) for item in equals}
+    kept = [move for move in moves if fall[move.source] + fall[move.goal] > 1e-12 * best.cost]
     if len(kept) == len(moves):
         return trial
-    again = _relabelled(engine, distortion, best, np.concatenate(kept), target) if kept else None
+    refused |= {move.name for move in moves if move not in kept}
+    again = _applied(engine, distortion, assigner, best, kept) if kept else None
     return best if again is None else again
+
+
+def _applied(
+    engine: Engine, distortion: Distortion, assigner: Assigner, best: Partition, moves: list[Move]
+) -> Partition | None:
+    items = np.concatenate([move.items for move in moves])
+    return _relabelled(engine, distortion, assigner, best, items, np.concatenate([move.goals for move in moves]))

@@ -8,11 +8,12 @@ centre (continuous; the local critical value, an eigenvalue, says when), or far 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from ._typing import Array
-from .distortion.base import Distortion, Items, between, soft
+from .distortion.base import Distortion, Items, Pairs, between, soft
 from .engines.base import Engine
 from .solvers.gibbs import Settled
 from .state import Additive, State, normalised_log
@@ -70,11 +71,25 @@ class _Farthest:
         )
 
 
-def _farthest(engine: Engine, distortion: Distortion, state: State) -> Array:
+class Rested(Protocol):
+    """What a critical value is asked of: components at rest, with responsibilities and sums."""
+
+    @property
+    def state(self) -> State: ...
+
+    @property
+    def stats(self) -> Any: ...
+
+    def responsibilities(self, distortion: Distortion, items: Items) -> tuple[Array, Pairs]:
+        """ω_i p_ij (k, block) and the distances of a block."""
+        ...
+
+
+def _farthest(engine: Engine, distortion: Distortion, at: Rested) -> Array:
     """For each component the item that it explains worst, as a centre."""
 
     def kernel(items: Items, where: slice) -> _Farthest:
-        resp, pairs, _ = soft(distortion, items, state)
+        resp, pairs = at.responsibilities(distortion, items)
         score = np.divide(resp, items.weight, out=np.zeros_like(resp), where=items.weight > 0) * pairs.distance
         best = score.argmax(axis=1)
         return _Farthest(len(items), score[np.arange(len(best)), best], distortion.points(items, best))
@@ -83,11 +98,11 @@ def _farthest(engine: Engine, distortion: Distortion, state: State) -> Array:
     return found.points
 
 
-def _pencil(engine: Engine, distortion: Distortion, at: Settled, directions: Array) -> Array:
+def _pencil(engine: Engine, distortion: Distortion, at: Rested, directions: Array) -> Array:
     """(ψ, N ψ, R ψ) of every component in one pass, shape (3, k, n_coordinates)."""
 
     def kernel(items: Items, where: slice) -> _Moments:
-        resp, pairs, _ = soft(distortion, items, at.state)
+        resp, pairs = at.responsibilities(distortion, items)
         return _Moments(len(items), distortion.moments(items, resp, pairs, at.state.centers, directions))
 
     moments = engine.reduce_items(distortion, kernel).moments
@@ -97,7 +112,7 @@ def _pencil(engine: Engine, distortion: Distortion, at: Settled, directions: Arr
 def critical_values(
     engine: Engine,
     distortion: Distortion,
-    at: Settled,
+    at: Rested,
     *,
     start: Array | None = None,
     tol: float = CRITICAL_TOL,
@@ -106,7 +121,7 @@ def critical_values(
     """Least ψᵀNψ / ψᵀRψ of every component: a locally optimal iteration on three vectors, all components at once."""
     centers = at.state.centers
     if start is None or start.shape != centers.shape:
-        start = _farthest(engine, distortion, at.state) - centers
+        start = _farthest(engine, distortion, at) - centers
     fresh = _unit(distortion.tangent(start, centers))
     best = last = _pencil(engine, distortion, at, fresh)
     beta, weights = _ritz(best[:, :, None])
@@ -280,12 +295,13 @@ def persistence(critical_betas: Array) -> Array:
         return np.diff(np.log(critical_betas))
 
 
-def most_persistent(critical_betas: Array, *, endless: bool) -> int:
-    """The m ≥ 2 with the largest persistence; 1 where there is none.
+def most_persistent(critical_betas: Array, *, endless: bool, least: int = 2) -> int:
+    """The m ≥ 2 and ≥ ``least`` with the largest persistence; 1 where there is none.
 
     ``endless`` says that the last number of components never splits again and that this counts.
     """
     lengths = persistence(critical_betas)
     if endless:
         return len(critical_betas) + 1
-    return int(lengths.argmax()) + 2 if lengths.size else 1
+    first = max(least, 2) - 2
+    return int(lengths[first:].argmax()) + first + 2 if lengths.size > first else 1

@@ -152,6 +152,10 @@ class Distortion(ABC):
     def pencil(self, stats: Stats, centers: Array, directions: Array, moments: Array) -> tuple[Array, Array]:
         """(N ψ, R ψ) for directions ψ: β_cr of a component is the least ψᵀNψ / ψᵀRψ."""
 
+    @abstractmethod
+    def flow_cost(self, points: Array, weight: Array) -> Any:
+        """The costs of the barrier flow for items (n, n_coordinates) of weights ω; see ``solvers.flow``."""
+
     # -- moving items between components ----------------------------------------------------------------------------------------
 
     @abstractmethod

@@ -86,13 +86,18 @@ class Euclidean(Distortion):
         # β_cr = 1 / (2 λ_max(Cov)): N = I, R = 2 Cov
         return directions, 2 * moments[0] / stats.mass[:, None]
 
+    def flow_cost(self, points: Array, weight: Array) -> Any:
+        from ..solvers.flow import EuclideanCost
+
+        return EuclideanCost(points, weight)
+
     def join(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
         # ω m / (m + ω) ‖x − y‖²
         return items.weight * np.maximum(pairs.distance, 0) * (mass[:, None] / (mass[:, None] + items.weight))
 
     def leave(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
         # ω m / (m − ω) ‖x − y‖²; an item alone in its component leaves nothing behind
-        rest = np.maximum(mass[:, None] - items.weight, np.finfo(float).tiny)
+        rest = np.maximum(mass[:, None] - items.weight, 1e-12 * mass[:, None])
         return np.minimum(items.weight * np.maximum(pairs.distance, 0) * mass[:, None] / rest, cost[:, None])
 
     def merge(self, centers: Array, mass: Array, cost: Array) -> Array:

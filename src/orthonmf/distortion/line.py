@@ -122,6 +122,11 @@ class Line(Distortion):
         stiffness = top[:, None] * directions - second
         return self.tangent(stiffness, centers), self.tangent(2 * fourth, centers)
 
+    def flow_cost(self, points: Array, weight: Array) -> Any:
+        from ..solvers.flow import LineCost
+
+        return LineCost(points, weight)
+
     def join(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
         return items.weight * np.maximum(pairs.distance, 0) - self._turn(items, pairs, mass, cost)
 

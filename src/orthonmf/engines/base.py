@@ -8,7 +8,7 @@ cluster differ only in who computes the blocks, so every engine gives the same a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from functools import reduce as fold
@@ -139,6 +139,12 @@ class Engine(ABC):
         """Sum of ``kernel(items, where)`` over the blocks, with the items in the frame of a distortion."""
         return self._sum(lambda where: kernel(self._items(framing, where), where))
 
+    def visit(self, framing: Framing) -> Iterator[tuple[slice, Any]]:
+        """Place and items of every block, in order; computed ahead by the threads."""
+        self.passes += 1
+        parts = self.team.map(lambda where: self._items(framing, where), self.slices)
+        return zip(self.slices, parts, strict=True)
+
     def _items(self, framing: Framing, where: slice) -> Any:
         keep = self.n_items * self.row_width * 8 <= KEEP_BYTES
         items = self._kept.get((framing, where.start))
@@ -177,6 +183,17 @@ def weighted_mean(engine: Engine) -> Array:
     return sums.total / sums.weight
 
 
+def sample(engine: Engine, n_items: int, seed: int) -> Engine:
+    """The engine itself when it is small and in float64; else one in memory on a fixed random sample of the weighted items."""
+    if engine.n_items <= n_items and engine.dtype == np.float64:
+        return engine
+    candidates = np.arange(engine.n_items) if engine.weight is None else np.flatnonzero(engine.weight > 0)
+    if len(candidates) > n_items:
+        chosen = np.random.default_rng(seed).choice(len(candidates), n_items, replace=False)
+        candidates = candidates[np.sort(chosen)]
+    return engine.select(candidates)
+
+
 # Odd multipliers of a multiplicative hash; the golden ratio in 64 bits spreads consecutive numbers.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -187,3 +204,12 @@ def multipliers(n_dims: int) -> Any:
         np.arange(1, n_dims + 1, dtype=np.uint64) * _GOLDEN >> np.uint64(29)
     )
     return mixed * _GOLDEN | np.uint64(1)
+
+
+def scrambled(bits: Any) -> Any:
+    """Bits of float64 numbers, well mixed, and 0 for 0.
+
+    Small whole numbers differ in their highest bits alone, which a multiplication cannot carry down.
+    """
+    bits = (bits ^ bits >> np.uint64(32)) * _GOLDEN
+    return bits ^ bits >> np.uint64(29)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import Array, Labels
-from .base import Engine, multipliers
+from .base import Engine, multipliers, scrambled
 from .threads import ThreadTeam
 
 
@@ -76,7 +76,7 @@ class DenseRawRows:
 
     def keys(self) -> Array:
         # + 0.0 turns −0.0 into 0.0; the sum wraps around modulo 2**64
-        bits = (self.values.astype(np.float64) + 0.0).view(np.uint64)
+        bits = scrambled((self.values.astype(np.float64) + 0.0).view(np.uint64))
         return (bits * multipliers(bits.shape[1])).sum(axis=1)
 
 

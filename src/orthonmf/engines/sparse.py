@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._typing import Array, Labels
-from .base import Engine, multipliers
+from .base import Engine, multipliers, scrambled
 from .threads import ThreadTeam
 
 
@@ -45,7 +45,7 @@ class SparseRows:
         dense = self.matrix[index].toarray().astype(np.float64)
         if self.factor is not None:
             dense *= self.factor[index][:, None]
-        return np.squeeze(dense - np.multiply.outer(self.along[index], self.ref)[: len(index)])
+        return dense - np.multiply.outer(self.along[index], self.ref)
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,20 @@ class SparseRawRows:
         return stored + scale**2 * self._missed(rows, labels, components)
 
     def _missed(self, rows: Labels, labels: Labels, components: Array) -> Array:
-        """Squared norm of the component outside an item's stored entries; exactly 0 where they cover its support."""
-        values = components[labels[rows], self.matrix.indices]
-        covered = np.bincount(rows, np.square(values), self.n_items)
-        hits = np.bincount(rows, values != 0, self.n_items)
-        support = np.count_nonzero(components, axis=1)
-        whole = np.einsum("ij,ij->i", components, components)
-        return np.where(hits == support[labels], 0.0, np.maximum(whole[labels] - covered, 0.0))
+        """Squared norm of the component outside an item's stored entries; exactly 0 where they cover its support.
+
+        Each entry is subtracted from those of its own size: the rounding of the large ones exceeds what is left of an item that its
+        component explains exactly.
+        """
+        missed = np.zeros(self.n_items)
+        for level in _levels(components):
+            values = level[labels[rows], self.matrix.indices]
+            covered = np.bincount(rows, np.square(values), self.n_items)
+            hits = np.bincount(rows, values != 0, self.n_items)
+            support = np.count_nonzero(level, axis=1)
+            whole = np.einsum("ij,ij->i", level, level)
+            missed += np.where(hits == support[labels], 0.0, np.maximum(whole[labels] - covered, 0.0))
+        return missed
 
     def gram(self, weight: Array, ref: Array | None) -> Array:
         scaled = sp.diags_array(np.sqrt(weight)) @ self.matrix.astype(np.float64)
@@ -103,7 +110,7 @@ class SparseRawRows:
         return root[:, None] * outer * root
 
     def keys(self) -> Array:
-        bits = (self.matrix.data.astype(np.float64) + 0.0).view(np.uint64)
+        bits = scrambled((self.matrix.data.astype(np.float64) + 0.0).view(np.uint64))
         products = np.concatenate([[np.uint64(0)], np.cumsum(bits * multipliers(self.matrix.shape[1])[self.matrix.indices])])
         return products[self.matrix.indptr[1:]] - products[self.matrix.indptr[:-1]]
 
@@ -128,6 +135,14 @@ class SparseEngine(Engine):
         chosen.data = np.ldexp(chosen.data, self.shift)
         weight = None if self.weight is None else self.weight[index]
         return SparseEngine(chosen, weight, team=self.team)
+
+
+def _levels(components: Array) -> list[Array]:
+    """Components as a sum of parts whose entries are within a factor 2**13 of each other; the last holds what is rounding."""
+    largest = np.abs(components).max(axis=1, initial=0, keepdims=True)
+    ratio = np.divide(components, largest, out=np.zeros_like(components), where=largest > 0)
+    level = np.minimum((1 - np.frexp(ratio)[1]) // 13, 4)
+    return [np.where(level == part, components, 0.0) for part in np.unique(level[components != 0])]
 
 
 def _sqnorms(matrix: Any) -> Array:

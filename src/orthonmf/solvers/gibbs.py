@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._typing import Array
-from ..distortion.base import Distortion, Items, soft
+from ..distortion.base import Distortion, Items, Pairs, soft
 from ..engines.base import Engine
 from ..state import State, Stats, normalised_log
 
@@ -40,6 +40,11 @@ class Settled:
     def free_energy(self) -> float:
         """F = β J."""
         return -self.stats.log_partition
+
+    def responsibilities(self, distortion: Distortion, items: Items) -> tuple[Array, Pairs]:
+        """ω_i p_ij (k, block) and the distances of a block."""
+        resp, pairs, _ = soft(distortion, items, self.state)
+        return resp, pairs
 
 
 def soft_pass(engine: Engine, distortion: Distortion, state: State) -> Stats:

@@ -1,0 +1,131 @@
+"""Bounds on the sizes of components: how many items each may have, from what the user wrote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from ._typing import Labels
+from .exceptions import InfeasibleCapacityError, InvalidInputError
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Least and greatest number of items of each component.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of int of shape (n_components,)
+    named : bool
+        Whether component j keeps bound j (one value per component was given).
+    """
+
+    lower: Labels
+    upper: Labels
+    named: bool
+
+    def scaled(self, n_items: int, n_sample: int) -> Bounds:
+        """The bounds for a sample of the items, rounded so that they stay feasible."""
+        share = Fraction(n_sample, n_items)
+        upper = np.array([ceil(int(u) * share) for u in self.upper])
+        lower = np.array([floor(int(low) * share) for low in self.lower])
+        return Bounds(np.minimum(lower, upper), np.maximum(upper, 1), self.named)
+
+    @property
+    def alike(self) -> bool:
+        """Whether all components have the same bounds."""
+        return bool((self.lower == self.lower[0]).all() and (self.upper == self.upper[0]).all())
+
+
+def parse_bounds(capacity: Any, min_size: Any, n_components: int, n_items: int) -> Bounds | None:
+    """Bounds from ``capacity`` and ``min_size``; None when neither bounds anything.
+
+    An int counts items, a float in (0, 1] is a fraction: 1 is one item, 1.0 is all. Fractions are taken in exact decimal arithmetic,
+    rounded down for upper and up for lower bounds: 0.29 of 100 is 29.
+    """
+    if capacity is None and min_size is None:
+        return None
+    upper = _each("capacity", capacity, n_components, n_items, default=n_items, round_=floor, least=1)
+    lower = _each("min_size", min_size, n_components, n_items, default=0, round_=ceil, least=0)
+    for j in np.flatnonzero(lower > upper):
+        raise InvalidInputError(
+            f"min_size {lower[j]} is above capacity {upper[j]} for component {j}; expected min_size at most capacity."
+        )
+    _check_sums(capacity, lower, upper, n_items)
+    return Bounds(lower, np.minimum(upper, n_items), np.ndim(capacity) > 0 or np.ndim(min_size) > 0)
+
+
+def _check_sums(capacity: Any, lower: Labels, upper: Labels, n_items: int) -> None:
+    if (short := n_items - int(upper.sum())) > 0:
+        rounded = " (fractions are rounded down)" if np.asarray(capacity).dtype.kind == "f" else ""
+        raise InfeasibleCapacityError(
+            f"The capacities {_brief(upper)} hold {int(upper.sum())} items{rounded}, {short} fewer than the {n_items} there are; "
+            f"raise capacity, or ask for more components."
+        )
+    if (short := int(lower.sum()) - n_items) > 0:
+        raise InfeasibleCapacityError(
+            f"The least sizes {_brief(lower)} ask for {int(lower.sum())} items, {short} more than the {n_items} there are; lower "
+            "min_size, or ask for fewer components."
+        )
+
+
+def least_components(capacity: Any, n_items: int) -> int:
+    """The fewest components that hold all items under one capacity for all."""
+    if capacity is None:
+        return 1
+    if np.ndim(capacity) > 0:
+        raise InvalidInputError(
+            f"capacity={capacity!r} has one value per component, but n_components='auto' leaves their number open; give one value for "
+            "all, or set n_components."
+        )
+    return ceil(n_items / _items("capacity", capacity, n_items, floor, least=1))
+
+
+def most_components(min_size: Any, n_items: int) -> int:
+    """The most components that can all have the least size."""
+    if min_size is None:
+        return n_items
+    if np.ndim(min_size) > 0:
+        raise InvalidInputError(
+            f"min_size={min_size!r} has one value per component, but n_components='auto' leaves their number open; give one value for "
+            "all, or set n_components."
+        )
+    return n_items // max(_items("min_size", min_size, n_items, ceil, least=0), 1)
+
+
+def _each(name: str, value: Any, n_components: int, n_items: int, *, default: int, round_: Any, least: int) -> Labels:
+    if value is None:
+        return np.full(n_components, default)
+    if np.ndim(value) == 0:
+        return np.full(n_components, _items(name, value, n_items, round_, least))
+    values = list(value)
+    if len(values) != n_components:
+        raise InvalidInputError(
+            f"{name} has {len(values)} values; expected one value, or {n_components}, one for each component."
+        )
+    return np.array([_items(name, each, n_items, round_, least) for each in values])
+
+
+def _items(name: str, value: Any, n_items: int, round_: Any, least: int) -> int:
+    """One bound as a number of items."""
+    expected = f"expected a whole number of items of at least {least}, or a fraction in (0, 1]"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not np.isfinite(value) or value < least * 1e-300:
+        raise InvalidInputError(f"{name}={value!r} is not usable; {expected}.")
+    if isinstance(value, Integral) or value > 1:
+        if int(value) != value or value < least:
+            raise InvalidInputError(f"{name}={value!r} is not usable; {expected}.")
+        return min(int(value), 2**62)
+    count = int(round_(Fraction(repr(float(value))) * n_items))
+    if count < least:
+        raise InfeasibleCapacityError(f"{name}={value!r} of {n_items} items is no item; {expected}.")
+    return count
+
+
+def _brief(values: Labels) -> str:
+    listed = ", ".join(str(int(value)) for value in values[:8])
+    return f"[{listed}{', …' if len(values) > 8 else ''}]"

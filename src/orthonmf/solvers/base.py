@@ -1,0 +1,45 @@
+"""What a solver for bounded components returns: centres and prices of the relaxed problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._typing import Array, Labels
+from ..distortion.base import Distortion, Items
+from ..engines.base import Engine
+from ..partition import Count, Partition, centered
+
+
+@dataclass(frozen=True)
+class Relaxed:
+    """A point of the relaxed problem at the last temperature, ready to be rounded.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (n_components, n_coordinates)
+        In the frame of the distortion.
+    prices : ndarray of shape (n_components,)
+    kkt_residual : float
+        By how much it misses being a KKT point.
+    """
+
+    centers: Array
+    prices: Array
+    kkt_residual: float
+
+    def nearest(self, engine: Engine, distortion: Distortion) -> Partition:
+        """The paper's rounding: each item to its most probable component, which may exceed a capacity.
+
+        p_ij ∝ exp(−β (ω_i d_ij + price_j) / τ_i) is largest where ω_i d_ij + price_j is least.
+        """
+        labels: Labels = np.empty(engine.n_items, dtype=np.intp)
+
+        def kernel(items: Items, where: slice) -> Count:
+            cost = np.maximum(distortion.pairs(items, self.centers).distance, 0) * items.weight
+            labels[where] = (cost + self.prices[:, None]).argmin(axis=0)
+            return Count(len(items))
+
+        engine.reduce_items(distortion, kernel)
+        return centered(engine, distortion, labels, self.centers)

@@ -1,0 +1,54 @@
+"""``solver="cbf"``: the paper's Algorithm 1 on the items of an engine. It holds n × k numbers, and refuses above a stated memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._typing import Array
+from ..bounds import Bounds
+from ..distortion.base import Distortion
+from ..engines.base import Engine
+from ..exceptions import InvalidInputError
+from ..progress import Monitor, Temperature
+from .base import Relaxed
+from .flow import FlowParameters, FlowResult, barrier_flow
+
+
+def solve(
+    engine: Engine, distortion: Distortion, bounds: Bounds, monitor: Monitor, options: dict[str, Any]
+) -> Relaxed:
+    """Follow the barrier flow to its KKT point at the last temperature."""
+    known = FlowParameters.__dataclass_fields__
+    for name in options:
+        if name not in known:
+            raise InvalidInputError(f"solver_options has {name!r}; expected names among {', '.join(known)}.")
+    whole = engine.select(np.arange(engine.n_items))
+    items = distortion.items(whole.rows(slice(0, whole.n_items)), whole.block_weight(slice(0, whole.n_items)))
+    cost = distortion.flow_cost(distortion.points(items, np.arange(len(items))), items.weight)
+    found = barrier_flow(cost, bounds.upper.astype(np.float64), min_size=bounds.lower.astype(np.float64), parameters=FlowParameters(**options))
+    _report(found, monitor, float(items.weight.sum()))
+    return Relaxed(_centers(distortion, found), found.prices, found.kkt_residual)
+
+
+def _centers(distortion: Distortion, found: FlowResult) -> Array:
+    return distortion.retract(found.centers)
+
+
+def _report(found: FlowResult, monitor: Monitor, weight: float) -> None:
+    """One record per temperature, with the Lyapunov function along its trajectory."""
+    for record in found.history:
+        monitor.temperature(
+            Temperature(
+                beta=record.beta,
+                n_components=len(found.centers),
+                free_energy=float(record.lyapunov[-1]) - np.log(len(found.centers)) / record.beta,
+                distortion=record.distortion,
+                entropy=np.nan,
+                passes=len(record.lyapunov) - 1,
+                centers=found.centers,
+                ids=tuple(range(len(found.centers))),
+                lyapunov=record.lyapunov,
+            )
+        )

@@ -1,0 +1,348 @@
+"""Bounded components by annealed prices: p_ij ∝ s_j exp(−β (ω_i d_ij + price_j) / τ_i).
+
+Under bounds the masses are uniform, the paper's own free energy: minimise Σ ω_i p_ij d_ij + (1/β) Σ τ_i p_ij log p_ij over
+responsibilities whose soft counts Σ_i p_ij stay within the bounds, with τ_i = max(ω_i, floor · mean ω) so that items of no weight do no
+harm. The prices maximise a smooth concave dual
+
+    g(π) = −(1/β) Σ τ_i log Σ_j s_j exp(−β (ω_i d_ij + π_j) / τ_i) − Σ_j (π_j⁺ U_j − π_j⁻ L_j)
+
+with gradient Σ_i p_ij − U_j (or L_j where π_j < 0) and Hessian −β Σ (1/τ_i)(diag p_i − p_i p_iᵀ). While components coincide, one centre
+stands for several *slots* s_j and has their bounds in common; a split divides the slots.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._typing import Array
+from ..bounds import Bounds
+from ..distortion.base import Distortion, Items, Pairs
+from ..engines.base import Engine, sample
+from ..exceptions import InvalidInputError
+from ..progress import Monitor, Temperature
+from ..state import Additive, State
+from ..transitions import critical_values
+from .base import Relaxed
+
+# Least entropy weight of an item, as a fraction of the mean.
+FLOOR = 1e-3
+# Newton steps for the prices at one set of centres, and the violation of a bound, as a fraction of the items, at which they end.
+PRICE_STEPS, PRICE_TOL = 30, 1e-9
+# Relative fall of the Lagrangian at which the centres rest, and the alternations they may take at one temperature.
+REST, ALTERNATIONS = 1e-8, 30
+# The last temperature is settled until the KKT residual is below this.
+KKT_TOL, KKT_ALTERNATIONS = 1e-6, 300
+# The annealing starts below the first critical value and ends where responsibilities are hard.
+START, GROWTH, STOP = 0.5, 1.3, 1e4
+
+
+@dataclass(frozen=True)
+class Priced:
+    """Distinct centres, the slots each stands for, and their prices.
+
+    Attributes
+    ----------
+    beta : float
+    centers : ndarray of shape (m, n_coordinates)
+    slots : tuple of tuples of int
+        Which of the k components each centre stands for.
+    prices : ndarray of shape (m,)
+    """
+
+    beta: float
+    centers: Array
+    slots: tuple[tuple[int, ...], ...]
+    prices: Array
+
+    def pooled(self, each: Array) -> Array:
+        """Sum of a bound over the slots of each centre."""
+        return np.array([each[list(slots)].sum() for slots in self.slots], dtype=np.float64)
+
+    @property
+    def log_slots(self) -> Array:
+        return np.log([len(slots) for slots in self.slots])
+
+
+@dataclass(frozen=True)
+class PricedStats(Additive):
+    """Sums of one pass: soft counts, weights, what makes the centres, the curvature of the dual, its smooth part, the distortion."""
+
+    count: int
+    counts: Array
+    mass: Array
+    sums: Array
+    curvature: Array
+    soft_min: float
+    distortion: float
+    spread: float
+
+
+@dataclass(frozen=True)
+class Resting:
+    """Centres and prices at rest at their temperature, as ``critical_values`` wants them."""
+
+    priced: Priced
+    stats: PricedStats
+    problem: Dual
+    residual: float
+
+    @property
+    def state(self) -> State:
+        return State(self.priced.beta, self.priced.centers, self.priced.log_slots)
+
+    def responsibilities(self, distortion: Distortion, items: Items) -> tuple[Array, Pairs]:
+        resp, pairs, _, _ = self.problem.responsibilities(items, self.priced)
+        return resp * items.weight, pairs
+
+
+@dataclass
+class Dual:
+    """The annealing of prices and centres under bounds.
+
+    Parameters
+    ----------
+    engine, distortion, bounds
+    growth : float
+        The factor by which β grows.
+    monitor : Monitor
+    penalty : float
+        Largest price: inf makes the bounds hard.
+    """
+
+    engine: Engine
+    distortion: Distortion
+    bounds: Bounds
+    monitor: Monitor
+    growth: float = GROWTH
+    penalty: float = np.inf
+
+    def __post_init__(self) -> None:
+        weights = self._weights()
+        self.floor = FLOOR * float(weights.mean()) if weights.any() else 1.0
+
+    def _weights(self) -> Array:
+        weights = np.empty(self.engine.n_items)
+
+        def kernel(items: Items, where: slice) -> _Seen:
+            weights[where] = items.weight
+            return _Seen(len(items))
+
+        self.engine.reduce_items(self.distortion, kernel)
+        return weights
+
+    # -- one pass ---------------------------------------------------------------------------------------------------------------
+
+    def responsibilities(self, items: Items, priced: Priced) -> tuple[Array, Pairs, Array, Array]:
+        """p (m, block), distances, τ (block,), and −(τ/β) log Z (block,)."""
+        pairs = self.distortion.pairs(items, priced.centers)
+        tau = np.maximum(items.weight, self.floor)
+        logits = np.maximum(pairs.distance, 0) * (-priced.beta * items.weight / tau)
+        logits -= np.multiply.outer(priced.prices, priced.beta / tau)
+        logits += priced.log_slots[:, None]
+        top = logits.max(axis=0)
+        logits -= top
+        resp = np.exp(logits, out=logits)
+        total = resp.sum(axis=0)
+        resp /= total
+        return resp, pairs, tau, -(tau / priced.beta) * (np.log(total) + top)
+
+    def stats(self, priced: Priced) -> PricedStats:
+        def kernel(items: Items, where: slice) -> PricedStats:
+            resp, pairs, tau, soft_min = self.responsibilities(items, priced)
+            weighted = resp * items.weight
+            scaled = resp / tau
+            return PricedStats(
+                count=len(items),
+                counts=resp.sum(axis=1),
+                mass=weighted.sum(axis=1),
+                sums=self.distortion.sums(items, weighted, pairs.inner),
+                curvature=priced.beta * (np.diag(scaled.sum(axis=1)) - scaled @ resp.T),
+                soft_min=float(soft_min.sum()),
+                distortion=float(np.vdot(weighted, np.maximum(pairs.distance, 0))),
+                spread=float(items.weight @ items.sq),
+            )
+
+        found: PricedStats = self.engine.reduce_items(self.distortion, kernel)
+        return found
+
+    # -- prices -----------------------------------------------------------------------------------------------------------------
+
+    def value(self, priced: Priced, stats: PricedStats) -> float:
+        """The dual g(π): at its maximum the free energy of the best responsibilities for these centres."""
+        bound = np.where(priced.prices > 0, priced.pooled(self.bounds.upper), priced.pooled(self.bounds.lower))
+        return stats.soft_min - float(priced.prices @ bound)
+
+    def violation(self, priced: Priced, stats: PricedStats) -> Array:
+        """Supergradient of g: by how much each count exceeds (+) or misses (−) the bound its price stands for; 0 where all is well."""
+        over = stats.counts - priced.pooled(self.bounds.upper)
+        under = stats.counts - priced.pooled(self.bounds.lower)
+        free = np.where(over > 0, over, np.where(under < 0, under, 0.0))
+        wrong = np.where(priced.prices > 0, over, np.where(priced.prices < 0, under, free))
+        at_limit = (np.abs(priced.prices) >= self.penalty) & (np.sign(wrong) == np.sign(priced.prices))
+        return np.where(at_limit, 0.0, wrong)
+
+    def priced_out(self, priced: Priced) -> tuple[Priced, PricedStats]:
+        """Prices that maximise the dual at fixed centres: projected Newton with a line search."""
+        stats = self.stats(priced)
+        for _ in range(PRICE_STEPS):
+            wrong = self.violation(priced, stats)
+            if np.abs(wrong).max() <= PRICE_TOL * self.engine.n_items:
+                break
+            step = self._newton(priced, stats, wrong)
+            length, moved = 1.0, None
+            while moved is None and length > 1e-6:
+                trial = replace(priced, prices=self._projected(priced.prices, priced.prices + length * step))
+                trial_stats = self.stats(trial)
+                slope = float(wrong @ (trial.prices - priced.prices))
+                if self.value(trial, trial_stats) >= self.value(priced, stats) + 1e-4 * min(slope, 0.0) - self._noise(stats):
+                    moved = trial, trial_stats
+                length /= 4
+            if moved is None:
+                break
+            priced, stats = moved
+        return priced, stats
+
+    def _noise(self, stats: PricedStats) -> float:
+        return 1e-13 * (abs(stats.soft_min) + stats.distortion)
+
+    def _newton(self, priced: Priced, stats: PricedStats, wrong: Array) -> Array:
+        active = wrong != 0
+        active |= priced.prices != 0
+        step = np.zeros_like(wrong)
+        curvature = stats.curvature[np.ix_(active, active)]
+        ridge = 1e-12 * np.trace(curvature) / len(curvature) + np.finfo(float).tiny
+        step[active] = np.linalg.lstsq(curvature + ridge * np.eye(len(curvature)), wrong[active], rcond=1e-12)[0]
+        # Where responsibilities are hard the curvature vanishes: a price need never move by more than the costs differ.
+        reach = 4 * max(stats.spread / self.engine.n_items, np.abs(priced.prices).max(initial=0.0), self.floor)
+        return step * min(1.0, reach / max(float(np.abs(step).max()), np.finfo(float).tiny))
+
+    def _projected(self, before: Array, after: Array) -> Array:
+        """A price that would change its sign stops at zero, where the other bound takes over."""
+        crossed = before * after < 0
+        return np.clip(np.where(crossed, 0.0, after), -self.penalty, self.penalty)
+
+    # -- one temperature --------------------------------------------------------------------------------------------------------
+
+    def rest(self, priced: Priced, *, tol: float | None = None, alternations: int = ALTERNATIONS) -> Resting:
+        """Alternate exact prices and centres; the Lagrangian never rises. With ``tol``, until the KKT residual is below it."""
+        before = np.inf
+        for _ in range(alternations):
+            priced, stats = self.priced_out(priced)
+            value = self.value(priced, stats)
+            residual = self.kkt_residual(priced, stats)
+            done = before - value <= REST * abs(value) if tol is None else residual <= tol
+            if done:
+                break
+            before = value
+            centers = self.distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
+            priced = replace(priced, centers=np.where(stats.mass[:, None] > 0, centers, priced.centers))
+        return Resting(priced, stats, self, residual)
+
+    def kkt_residual(self, priced: Priced, stats: PricedStats) -> float:
+        """The larger of what one more centre step would move, relative to the spread, and what the counts miss, per item."""
+        centers = self.distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
+        step = np.sqrt(np.square(centers - priced.centers).sum(axis=1) @ stats.mass / max(stats.spread, np.finfo(float).tiny))
+        return max(float(step), float(np.abs(self.violation(priced, stats)).max()) / self.engine.n_items)
+
+    # -- annealing --------------------------------------------------------------------------------------------------------------
+
+    def run(self) -> Resting:
+        """Anneal from one centre to one for each component."""
+        n_components = len(self.bounds.upper)
+        everything = (tuple(range(n_components)),)
+        at = self.rest(Priced(1.0, self.distortion.origin(), everything, np.zeros(1)))
+        first = float(critical_values(self.engine, self.distortion, at, max_passes=6).beta[0])
+        if not 0 < first < np.inf:
+            return at
+        beta = START * first
+        while beta < STOP * first:
+            at = self._split(self.rest(replace(at.priced, beta=beta)))
+            self._report(at)
+            beta *= self.growth
+        return self.rest(at.priced, tol=KKT_TOL, alternations=KKT_ALTERNATIONS)
+
+    def _split(self, at: Resting) -> Resting:
+        """Split every centre that is past its critical value and stands for several slots, where that lowers the free energy."""
+        if all(len(slots) == 1 for slots in at.priced.slots):
+            return at
+        criticals = critical_values(self.engine, self.distortion, at, tol=0.05, max_passes=3)
+        for group in np.argsort(criticals.beta, kind="stable"):
+            slots = at.priced.slots[group]
+            if criticals.beta[group] >= at.priced.beta or len(slots) == 1:
+                continue
+            trials = [self._divided(at.priced, int(group), criticals.directions[group], part) for part in self._parts(slots)]
+            rested = min((self.rest(trial, alternations=4) for trial in trials), key=lambda r: self.value(r.priced, r.stats))
+            if self.value(rested.priced, rested.stats) < self.value(at.priced, at.stats) * (1 - 1e-9):
+                at = self.rest(rested.priced)
+        return at
+
+    def _parts(self, slots: tuple[int, ...]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """The few ways in which a split may divide the slots: the roomiest here or there, in every proportion."""
+        ordered = tuple(sorted(slots, key=lambda slot: (-self.bounds.upper[slot], slot)))
+        cuts = sorted({1, len(slots) // 2, (len(slots) + 1) // 2, len(slots) - 1} - {0})
+        return [(ordered[:cut], ordered[cut:]) for cut in cuts]
+
+    def _divided(
+        self, priced: Priced, group: int, direction: Array, parts: tuple[tuple[int, ...], tuple[int, ...]]
+    ) -> Priced:
+        width = np.array([1 / np.sqrt(2 * priced.beta)])
+        here = priced.centers[group : group + 1]
+        sides = [self.distortion.moved(here, direction[None], sign * width) for sign in (-1.0, 1.0)]
+        keep = [j for j in range(len(priced.slots)) if j != group]
+        return Priced(
+            priced.beta,
+            np.vstack([priced.centers[keep], *sides]),
+            (*(priced.slots[j] for j in keep), *parts),
+            np.append(priced.prices[keep], [priced.prices[group]] * 2),
+        )
+
+    def _report(self, at: Resting) -> None:
+        weight = max(float(at.stats.mass.sum()), np.finfo(float).tiny)
+        self.monitor.temperature(
+            Temperature(
+                beta=at.priced.beta,
+                n_components=len(at.priced.slots),
+                free_energy=self.value(at.priced, at.stats) / weight,
+                distortion=at.stats.distortion / weight,
+                entropy=at.priced.beta * (at.stats.distortion - self.value(at.priced, at.stats)) / weight,
+                passes=self.engine.passes,
+                centers=at.priced.centers,
+                ids=tuple(slots[0] for slots in at.priced.slots),
+            )
+        )
+
+    def expanded(self, at: Resting) -> tuple[Array, Array]:
+        """Centres (k, n_coordinates) and prices (k,) in the order of the components."""
+        n_components = len(self.bounds.upper)
+        centers = np.empty((n_components, at.priced.centers.shape[1]))
+        prices = np.empty(n_components)
+        for slots, center, price in zip(at.priced.slots, at.priced.centers, at.priced.prices, strict=True):
+            centers[list(slots)], prices[list(slots)] = center, price
+        return centers, prices
+
+
+@dataclass(frozen=True)
+class _Seen(Additive):
+    count: int
+
+
+# Items on which the prices are annealed, at least and per component; the exact assignment sees all.
+SAMPLE_ITEMS, SAMPLE_PER_COMPONENT = 256, 16
+
+
+def solve(
+    engine: Engine, distortion: Distortion, bounds: Bounds, monitor: Monitor, options: dict[str, Any]
+) -> Relaxed:
+    """Anneal centres and prices under the bounds, on a sample of large data."""
+    for name in options:
+        if name not in ("growth", "seed"):
+            raise InvalidInputError(f"solver_options has {name!r}; for solver 'dual' expected 'growth' or 'seed'.")
+    few = max(SAMPLE_ITEMS, SAMPLE_PER_COMPONENT * len(bounds.upper))
+    small = sample(engine, few, options.get("seed", 0))
+    dual = Dual(small, distortion, bounds.scaled(engine.n_items, small.n_items), monitor, options.get("growth", GROWTH))
+    at = dual.run()
+    centers, prices = dual.expanded(at)
+    return Relaxed(centers, prices, at.residual)

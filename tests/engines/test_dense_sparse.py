@@ -1,0 +1,349 @@
+"""Dense and sparse engines are one engine: the same items, sums and keys as a plain formula on the matrix."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from threadpoolctl import threadpool_info
+
+from orthonmf.distortion import REGISTRY
+from orthonmf.engines import ThreadTeam, engine_class, threads
+from orthonmf.engines.base import MAX_BLOCK, weighted_mean
+from orthonmf.engines.dense import DenseEngine
+from orthonmf.engines.sparse import SparseEngine
+from orthonmf.engines.threads import TimeLimitReached
+from orthonmf.exceptions import IntegrityError
+from orthonmf.partition import Count
+from orthonmf.refine import equal_items
+
+ROUNDING = {np.float64: 1e-13, np.float32: 1e-5}  # sums of some hundred terms of size one
+KINDS = ("dense", "sparse")
+
+
+def build(kind, X, weight=None, *, shift=0, team=None):
+    """An engine of either kind on the rows of a dense array."""
+    matrix = np.asarray(X) if kind == "dense" else sp.csr_array(np.asarray(X))
+    return engine_class(kind)(matrix, weight, shift=shift, team=team or ThreadTeam(1))
+
+
+def whole(engine):
+    """All items as one block."""
+    return engine.rows(slice(0, engine.n_items))
+
+
+def data(seed, n=70, p=9, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    X = (rng.gamma(1.0, size=(n, p)) * (rng.random((n, p)) < 0.6)).astype(dtype)
+    X[3] = 0
+    return X, rng.gamma(1.0, size=n)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+class TestByHand:
+    X = np.array([[1.0, 0.0], [3.0, 4.0]])
+
+    def test_sums(self, kind):
+        raw = whole(build(kind, self.X))
+        assert_array_equal(raw.sqnorms(), [1, 25])
+        assert_array_equal(raw.project(np.array([2.0, 1.0])), [2, 10])
+        assert_array_equal(raw.total(np.array([1.0, 3.0])), [10, 12])
+        assert_array_equal(raw.gram(np.array([1.0, 4.0]), None), [[37, 48], [48, 64]])
+        # about (1, 0) the first item vanishes and the second is (2, 4)
+        assert_array_equal(raw.gram(np.array([1.0, 4.0]), np.array([1.0, 0.0])), [[16, 32], [32, 64]])
+        assert_array_equal(raw.outer(np.array([1.0, 4.0]), None), [[1, 6], [6, 100]])
+
+    def test_weighted_mean(self, kind):
+        assert_array_equal(weighted_mean(build(kind, self.X, np.array([1.0, 3.0]))), [2.5, 3])
+
+    def test_frame(self, kind):
+        # 2 (1, 0) − 1 (0, 1) = (2, −1) and ½ (3, 4) − 2 (0, 1) = (1.5, 0)
+        rows = whole(build(kind, self.X)).framed(
+            np.array([2.0, 0.5]), np.array([1.0, 2.0]), np.array([0.0, 1.0])
+        )
+        assert_array_equal(rows.take(np.array([0, 1])), [[2, -1], [1.5, 0]])
+        assert_array_equal(rows.sqnorms(), [5, 2.25])
+        assert_array_equal(rows.dot(np.array([[1.0, 1.0]])), [[1, 1.5]])
+        assert_array_equal(rows.tdot(np.array([[1.0, 2.0]])), [[5, -1]])
+
+    def test_residual(self, kind):
+        # (1, 0) − 2 (0, 1) = (1, −2) and (3, 4) − 1 (3, 3) = (0, 1)
+        components = np.array([[3.0, 3.0], [0.0, 1.0]])
+        found = whole(build(kind, self.X)).residual_sq(np.array([2.0, 1.0]), np.array([1, 0]), components)
+        assert_array_equal(found, [5, 1])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+class TestPlainFormula:
+    def test_raw_rows(self, kind, dtype, seed):
+        X, weight = data(seed, dtype=dtype)
+        rng = np.random.default_rng(seed)
+        raw, exact = whole(build(kind, X, weight)), X.astype(np.float64)
+        ref = rng.random(X.shape[1])
+        assert raw.n_items == len(X)
+        assert_allclose(raw.sqnorms(), np.sum(exact**2, axis=1), rtol=1e-13)
+        assert_allclose(raw.project(ref), exact @ ref, rtol=ROUNDING[dtype], atol=ROUNDING[dtype])
+        assert_allclose(raw.total(weight), weight @ exact, rtol=1e-13)
+
+    @pytest.mark.parametrize("about", [None, 1.0])
+    def test_gram_and_outer(self, kind, dtype, seed, about):
+        X, weight = data(seed, dtype=dtype)
+        raw, exact = whole(build(kind, X, weight)), X.astype(np.float64)
+        ref = None if about is None else about * np.random.default_rng(seed).random(X.shape[1])
+        rest = np.sqrt(weight)[:, None] * (exact - (0 if ref is None else ref))
+        assert_allclose(raw.gram(weight, ref), rest.T @ rest, rtol=1e-12, atol=1e-12)
+        assert_allclose(raw.outer(weight, ref), rest @ rest.T, rtol=1e-12, atol=1e-12)
+
+    @pytest.mark.parametrize("plain", [True, False])
+    def test_framed_rows(self, kind, dtype, seed, plain):
+        X, _ = data(seed, dtype=dtype)
+        rng = np.random.default_rng(seed)
+        ref, vectors, weights = (
+            rng.random(X.shape[1]),
+            rng.normal(size=(4, X.shape[1])),
+            rng.random((4, len(X))),
+        )
+        factor, along = (None, None) if plain else rng.random((2, len(X)))
+        rows = whole(build(kind, X)).framed(factor, along, ref)
+        framed = X.astype(np.float64) - ref if plain else factor[:, None] * X - np.multiply.outer(along, ref)
+        near = {"rtol": ROUNDING[dtype], "atol": 30 * ROUNDING[dtype]}
+        assert_allclose(rows.dot(vectors), vectors @ framed.T, **near)
+        assert_allclose(rows.tdot(weights), weights @ framed, **near)
+        assert_allclose(rows.sqnorms(), np.sum(framed**2, axis=1), **near)
+        assert_allclose(rows.take(np.array([5, 0, 5])), framed[[5, 0, 5]], **near)
+
+    def test_residual(self, kind, dtype, seed):
+        X, _ = data(seed, dtype=dtype)
+        rng = np.random.default_rng(seed)
+        components = rng.random((4, X.shape[1])) * (rng.random((4, X.shape[1])) < 0.7)
+        labels, scale = rng.integers(4, size=len(X)), rng.random(len(X))
+        expected = np.sum((X - scale[:, None] * components[labels]) ** 2, axis=1, dtype=np.float64)
+        assert_allclose(whole(build(kind, X)).residual_sq(scale, labels, components), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("noise", [0.0, 1e-17, 1e-9])
+def test_residual_of_exact_items_is_not_rounding_of_their_size(kind, noise, seed):
+    # An annealed component has entries of the size of rounding where its items have none.
+    rng = np.random.default_rng(seed)
+    components = rng.gamma(2.0, size=(5, 200)) * (rng.random((5, 200)) < 0.3)
+    labels, scale = rng.integers(5, size=100), rng.gamma(3.0, size=100)
+    X = scale[:, None] * components[labels]
+    noisy = components + noise * rng.random(components.shape) * (components == 0)
+    expected = np.sum((X - scale[:, None] * noisy[labels]) ** 2, axis=1)
+    found = whole(build(kind, X)).residual_sq(scale, labels, noisy)
+    size = np.linalg.norm(X, axis=1)
+    assert_allclose(np.sqrt(found), np.sqrt(expected), rtol=1e-6, atol=1e-15 * size.max())
+    if noise < 1e-12:
+        assert np.all(np.sqrt(found) <= 1e-12 * size)
+
+
+class TestBlocks:
+    @pytest.mark.parametrize("shape", [(1, 1), (255, 3), (257, 5000), (20_000, 2), (3, 100_000)])
+    def test_cover_every_item_once(self, kind, shape):
+        X = np.zeros(shape) if kind == "dense" else sp.csr_array(shape)
+        engine = engine_class(kind)(X, team=ThreadTeam(1))
+        covered = np.concatenate([np.arange(where.start, where.stop) for where in engine.slices])
+        assert_array_equal(covered, np.arange(shape[0]))
+        assert all(0 < where.stop - where.start <= MAX_BLOCK for where in engine.slices)
+
+    @pytest.mark.parametrize("n_jobs", [1, 2, 5])
+    def test_sum_does_not_depend_on_the_number_of_threads(self, kind, n_jobs):
+        X = np.random.default_rng(0).gamma(1.0, size=(20_000, 3))
+        means = []
+        for team in (ThreadTeam(1), ThreadTeam(n_jobs)):
+            with team:
+                engine = build(kind, X, team=team)
+                assert len(engine.slices) > 2
+                means.append(weighted_mean(engine))
+        assert_array_equal(*means)  # to the last bit
+        assert_allclose(means[0], X.mean(axis=0), rtol=1e-13)
+
+    def test_sums_over_blocks_are_sums_over_the_matrix(self, kind):
+        X = np.random.default_rng(1).gamma(1.0, size=(20_000, 3))
+        weight = np.random.default_rng(2).gamma(1.0, size=len(X))
+        engine = build(kind, X, weight)
+        found = np.empty(len(X))
+
+        def kernel(raw, where):
+            found[where] = engine.block_weight(where) * raw.sqnorms()
+            return Count(raw.n_items)
+
+        assert engine.reduce(kernel).count == len(X)
+        assert_allclose(found, weight * np.sum(X**2, axis=1), rtol=1e-13)
+
+    def test_lost_or_repeated_block_is_an_error(self, kind):
+        engine = build(kind, np.ones((20_000, 3)))
+        for lie in (-1, 1):
+            with pytest.raises(IntegrityError, match="20000"):
+                engine.reduce(lambda raw, where, lie=lie: Count(raw.n_items + lie * (where.start == 0)))
+
+    @pytest.mark.parametrize("scaling", ["item", "none"])
+    def test_framed_items_are_the_same_when_kept(self, kind, scaling):
+        X, weight = data(0)
+        engine = build(kind, X, weight)
+        distortion = REGISTRY[scaling].about(weighted_mean(engine))
+        seen = []
+
+        def kernel(items, where):
+            seen.append((items.rows.take(np.arange(len(items))), items.along, items.sq, items.weight))
+            return Count(len(items))
+
+        for _ in range(2):
+            engine.reduce_items(distortion, kernel)
+        for first, second in zip(*seen, strict=True):
+            assert_array_equal(first, second)
+
+
+class TestShift:
+    @pytest.mark.parametrize("shift", [-30, 7])
+    def test_items_are_scaled_by_a_power_of_two(self, kind, shift):
+        X, weight = data(0)
+        shifted = build(kind, X, weight, shift=shift)
+        everything = np.arange(len(X))
+        rows = whole(shifted).framed(None, None, np.zeros(X.shape[1]))
+        assert_array_equal(rows.take(everything), X * 2.0**shift)
+        assert_array_equal(weighted_mean(shifted), weighted_mean(build(kind, X, weight)) * 2.0**shift)
+
+    def test_dimension_factor_multiplies_every_item(self):
+        X, _ = data(0)
+        factor = np.arange(1.0, X.shape[1] + 1)
+        engine = DenseEngine(X, dim_factor=factor, shift=2, team=ThreadTeam(1))
+        assert_array_equal(whole(engine).values, 4 * X * factor)
+        assert_array_equal(whole(engine.select(np.array([2, 0]))).values, (4 * X * factor)[[2, 0]])
+
+    def test_transposed_view_is_the_same_as_its_copy(self):
+        X, _ = data(0)
+        view, copy = (DenseEngine(items, team=ThreadTeam(1)) for items in (X.T, np.ascontiguousarray(X.T)))
+        assert_array_equal(whole(view).values, whole(copy).values)
+
+
+class TestSelect:
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    @pytest.mark.parametrize("shift", [0, 3])
+    def test_is_the_engine_on_those_items_in_float64(self, kind, dtype, shift):
+        X, weight = data(0, dtype=dtype)
+        index = np.array([6, 3, 3, 0])
+        chosen = build(kind, X, weight, shift=shift).select(index)
+        assert chosen.dtype == np.float64
+        assert chosen.n_items == 4
+        rows = whole(chosen).framed(None, None, np.zeros(X.shape[1]))
+        assert_array_equal(rows.take(np.arange(4)), X[index].astype(np.float64) * 2.0**shift)
+        assert_array_equal(chosen.block_weight(slice(0, 4)), weight[index])
+
+    @pytest.mark.parametrize("shape", [(4, 1), (1, 4), (1, 1)])
+    def test_rows_keep_their_shape_in_one_dimension(self, kind, shape):
+        rows = whole(build(kind, np.ones(shape))).framed(None, None, np.zeros(shape[1]))
+        assert rows.take(np.arange(shape[0])).shape == shape
+
+
+class TestKeys:
+    def test_equal_rows_have_equal_keys_in_both_engines(self):
+        X, _ = data(0)
+        X = np.vstack([X, X[::2]])
+        dense, sparse = (whole(build(kind, X)).keys() for kind in KINDS)
+        assert_array_equal(dense, sparse)
+        assert_array_equal(dense[70:], dense[:70:2])
+
+    def test_minus_zero_and_stored_zero_are_zero(self):
+        X = np.array([[0.0, 1.0, 0.0], [-0.0, 1.0, -0.0]])
+        stored = sp.csr_array((X.ravel(), np.tile(np.arange(3), 2), [0, 3, 6]), shape=X.shape)
+        keys = [whole(DenseEngine(X, team=ThreadTeam(1))).keys()]
+        keys.append(whole(SparseEngine(stored, team=ThreadTeam(1))).keys())
+        assert len(np.unique(keys)) == 1
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    @pytest.mark.parametrize(
+        "rows",
+        [
+            (np.arange(1 << 14)[:, None] >> np.arange(14)) & 1,  # all rows of zeros and ones
+            np.unique(np.random.default_rng(0).poisson(1.0, (5000, 30)), axis=0),  # counts
+            np.unique(np.random.default_rng(1).permuted(np.tile(np.arange(8), (9000, 1)), axis=1), axis=0),
+            2.0 ** np.arange(-60, 60)[:, None] * [1.0, 3.0],
+            np.eye(3000),
+            np.random.default_rng(2).gamma(1.0, size=(5000, 2)),
+        ],
+        ids=["binary", "counts", "permutations", "powers", "one-hot", "gamma"],
+    )
+    def test_different_rows_have_different_keys(self, kind, rows, dtype):
+        engine = build(kind, rows.astype(dtype))
+        assert len(np.unique(equal_items(engine))) == len(rows)
+
+
+def workers():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("orthonmf")]
+
+
+def slow(task):
+    time.sleep(0.02)  # long enough that every worker of a pool is started
+    return task
+
+
+class TestThreadTeam:
+    @pytest.mark.parametrize("n_jobs", [1, 2, 3, -1, None])
+    def test_results_come_in_the_order_of_the_tasks(self, n_jobs):
+        with ThreadTeam(n_jobs) as team:
+            assert list(team.map(lambda task: task**2, range(50))) == [task**2 for task in range(50)]
+        assert workers() == []
+
+    def test_overlapping_teams_share_the_cores(self, monkeypatch):
+        # With 4 cores, a team of 3 leaves one for the next; when it ends there are 3 again.
+        monkeypatch.setattr(threads, "n_cores", lambda: 4)
+        with ThreadTeam(2) as second:
+            with ThreadTeam(3) as first:
+                list(first.map(slow, range(12)))
+                assert len(workers()) == 3
+                list(second.map(slow, range(12)))
+                assert len(workers()) == 4
+            with ThreadTeam(4) as third:
+                list(third.map(slow, range(12)))
+                assert len(workers()) == 4
+        assert workers() == []
+
+    def test_team_without_a_free_core_still_works(self, monkeypatch):
+        monkeypatch.setattr(threads, "n_cores", lambda: 2)
+        with ThreadTeam(2) as first, ThreadTeam(2) as second:
+            assert list(first.map(slow, range(4))) == list(second.map(slow, range(4))) == [0, 1, 2, 3]
+
+    def test_declared_threads_bound_the_default(self, monkeypatch):
+        monkeypatch.setattr(threads, "n_cores", lambda: 8)
+        monkeypatch.setenv("OMP_NUM_THREADS", "2")
+        assert (threads.usable_threads(None), threads.usable_threads(5), threads.usable_threads(-2)) == (
+            2,
+            5,
+            7,
+        )
+        monkeypatch.delenv("OMP_NUM_THREADS")
+        assert threads.usable_threads(None) == 8
+
+    @pytest.mark.parametrize("n_jobs", [1, 2])
+    def test_no_block_begins_after_the_deadline(self, monkeypatch, n_jobs):
+        clock = iter(range(100)).__next__  # one second for every look at it
+        monkeypatch.setattr(threads, "monotonic", clock)
+        begun = []
+        with ThreadTeam(n_jobs, deadline=2.5) as team, pytest.raises(TimeLimitReached):
+            list(team.map(begun.append, range(50)))
+        assert len(begun) == 3
+
+    def test_deadline_stops_a_pass(self, kind):
+        with ThreadTeam(1, deadline=time.monotonic() - 1) as team, pytest.raises(TimeLimitReached):
+            weighted_mean(build(kind, np.ones((20_000, 3)), team=team))
+
+    def test_blas_limit_is_set_once_and_restored(self):
+        def blas():
+            return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+        before = blas()
+        with ThreadTeam(1):
+            assert set(blas()) == {1}
+            with pytest.raises(ZeroDivisionError), ThreadTeam(2) as team:
+                list(team.map(lambda task: 1 // task, range(4)))
+            assert set(blas()) == {1}  # the inner team was not the last
+        assert blas() == before
