@@ -13,8 +13,10 @@ from .assignment import Assignment, certify, transport
 from .bounds import Bounds
 from .distortion.base import Distortion, Items
 from .engines.base import Engine
-from .partition import OPTIMISM, PATIENCE, REST, Count, Partition, centered, labelled_pass
+from .partition import OPTIMISM, PATIENCE, REST, Count, HardStats, Partition, centered, labelled_pass
 
+# Relative fall of the cost at which an alternation on many items ends: the last labels at the border take as long as all the others.
+MANY_ITEMS, REST_OF_MANY = 4096, 1e-5
 # Costs held between the passes of one assignment; more are computed anew in every pass.
 HELD_COSTS = 1 << 23
 
@@ -96,6 +98,7 @@ class Bounded:
     ) -> Partition | None:
         """Alternate exact assignment and best centres; None when the cost will clearly end above ``bound``."""
         labels, before, stable = None, np.inf, False
+        many = self.engine.n_items > MANY_ITEMS
         for passes in range(max_passes):
             assigned = self.assign(centers, prices)
             prices = assigned.prices
@@ -103,19 +106,19 @@ class Bounded:
             labels = assigned.labels
             stats = labelled_pass(self.engine, self.distortion, centers, labels)
             fall = before - stats.total
-            if stable and fall <= REST * stats.total:
+            if (stable and fall <= REST * stats.total) or (many and fall <= REST_OF_MANY * stats.total):
+                stable = True
                 break
             if passes >= PATIENCE and stats.total - OPTIMISM * fall > bound:
                 return None
             before = stats.total
-            centers = self._centers(labels, centers, stable)
+            centers = self._centers(labels, centers, stats, stable)
         return Partition(labels, centers, stats, at_rest=stable, prices=prices)  # type: ignore[arg-type]
 
-    def _centers(self, labels: Labels, centers: Array, stable: bool) -> Array:
+    def _centers(self, labels: Labels, centers: Array, stats: HardStats, stable: bool) -> Array:
         """One step towards the best centres, or all the way when the labels have come to rest."""
         if stable:
             return centered(self.engine, self.distortion, labels, centers).centers
-        stats = labelled_pass(self.engine, self.distortion, centers, labels)
         moved = self.distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
         return np.where(stats.mass[:, None] > 0, moved, centers)
 

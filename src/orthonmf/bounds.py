@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, isfinite
 from numbers import Integral, Real
 from typing import Any
 
@@ -51,13 +51,14 @@ def parse_bounds(capacity: Any, min_size: Any, n_components: int, n_items: int) 
     if capacity is None and min_size is None:
         return None
     upper = _each("capacity", capacity, n_components, n_items, default=n_items, round_=floor, least=1)
+    upper = np.minimum(upper, n_items)  # whose sum cannot overflow
     lower = _each("min_size", min_size, n_components, n_items, default=0, round_=ceil, least=0)
     for j in np.flatnonzero(lower > upper):
         raise InvalidInputError(
             f"min_size {lower[j]} is above capacity {upper[j]} for component {j}; expected min_size at most capacity."
         )
     _check_sums(capacity, lower, upper, n_items)
-    return Bounds(lower, np.minimum(upper, n_items), np.ndim(capacity) > 0 or np.ndim(min_size) > 0)
+    return Bounds(lower, upper, np.ndim(capacity) > 0 or np.ndim(min_size) > 0)
 
 
 def _check_sums(capacity: Any, lower: Labels, upper: Labels, n_items: int) -> None:
@@ -114,13 +115,14 @@ def _each(name: str, value: Any, n_components: int, n_items: int, *, default: in
 def _items(name: str, value: Any, n_items: int, round_: Any, least: int) -> int:
     """One bound as a number of items."""
     expected = f"expected a whole number of items of at least {least}, or a fraction in (0, 1]"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not np.isfinite(value) or value < least * 1e-300:
+    real = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+    if not real or not (isinstance(value, Integral) or isfinite(value)) or value < least * 1e-300:
         raise InvalidInputError(f"{name}={value!r} is not usable; {expected}.")
     if isinstance(value, Integral) or value > 1:
         if int(value) != value or value < least:
             raise InvalidInputError(f"{name}={value!r} is not usable; {expected}.")
         return min(int(value), 2**62)
-    count = int(round_(Fraction(repr(float(value))) * n_items))
+    count = int(round_(Fraction(str(value)) * n_items))
     if count < least:
         raise InfeasibleCapacityError(f"{name}={value!r} of {n_items} items is no item; {expected}.")
     return count

@@ -45,9 +45,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A fitted case and the seconds that it took."""
+    """A fitted case, T of its samples, and the seconds that it took."""
 
     case: Case
+    T: Array
     seconds: float
 
     @property
@@ -56,8 +57,7 @@ class Outcome:
 
     def row(self) -> tuple[str, ...]:
         """A line of the table; error, orthogonality and sparsity are recomputed from the factors."""
-        X, model = self.case.X, self.model
-        T = model.transform(X)
+        X, T, model = self.case.X, self.T, self.model
         factor = T if model.orthogonal == "samples" else model.components_.T
         return (
             self.case.name,
@@ -65,6 +65,7 @@ class Outcome:
             model.orthogonal,
             self.case.asked,
             str(model.n_components_),
+            f"{min(model.counts_)}–{max(model.counts_)}",
             f"{reconstruction_error(X, T, model.components_):.2%}",
             f"{orthogonality(factor):.0%}",
             f"{sparsity(factor):.0%}",
@@ -74,7 +75,7 @@ class Outcome:
 
 
 HEADER = (
-    *("data set", "shape", "orthogonal", "asked", "found"),
+    *("data set", "shape", "orthogonal", "asked", "found", "sizes"),
     *("error", "orthogonality", "sparsity", "seconds", "certificate"),
 )
 LEFT = ("data set", "orthogonal", "certificate")  # columns of words; figures are set to the right
@@ -89,6 +90,9 @@ def cases(*, quick: bool = False) -> dict[str, Case]:
         "nested": Case("nested clusters", nested, ONMF(scaling="none")),
         "steps": Case("the same, in small steps of β", nested, ONMF(scaling="none", schedule=1.05)),
         "digits": Case("digits", X, ONMF(4 if quick else 10), target),
+        "even": Case(
+            "digits, parts of one size", X, ONMF(4, capacity=50) if quick else ONMF(10, capacity=180)
+        ),
         "fine": Case("digits", X, ONMF(6 if quick else 20), target),
         "pixels": Case("digits", X, ONMF(4 if quick else 8, orthogonal="features")),
     }
@@ -98,8 +102,8 @@ def fitted(case: Case) -> Outcome:
     """Fit a case and take the time."""
     with step(f"{case.name}: n_components={case.asked}, orthogonal={case.model.orthogonal}"):
         start = perf_counter()
-        case.model.fit(case.X)
-        return Outcome(case, perf_counter() - start)
+        T = case.model.fit_transform(case.X)  # with a capacity, transform alone would not keep to it
+        return Outcome(case, T, perf_counter() - start)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
@@ -334,6 +335,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         X : ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
+        T = check_array(T, accept_sparse=True, input_name="T")
         if T.shape[1] != self.n_components_:
             raise InvalidInputError(f"T has {T.shape[1]} columns; expected {self.n_components_}, one per component.")
         return np.asarray(T @ self.components_)
@@ -412,15 +414,13 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """X with its names noted and its values checked; see ``check_matrix``."""
-        validate_data(self, X, reset=reset, skip_check_array=True)
-        X = check_matrix(X, sparse_format=self._layout.sparse_format)
-        if not reset and X.shape[1] != self.n_features_in_:
+        checked = check_matrix(X, sparse_format=self._layout.sparse_format)
+        if not reset and checked.shape[1] != self.n_features_in_:
             raise InvalidInputError(
-                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input."
+                f"X has {checked.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input."
             )
-        if reset:
-            self.n_features_in_ = X.shape[1]
-        return X
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return checked
 
     def _request(self, engine: Engine) -> Request:
         n_items = engine.n_items
@@ -470,7 +470,8 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             raise
 
     def _warn(self, result: Result) -> None:
-        if self.n_components != "auto" and self.n_components_ < int(self.n_components):
+        stopped = result.status.startswith("Stopped")
+        if self.n_components != "auto" and self.n_components_ < int(self.n_components) and not stopped:
             warnings.warn(
                 f"Found {self.n_components_} distinct components where {self.n_components} were asked for: the data have no more "
                 "distinct items. Ask for fewer components.",

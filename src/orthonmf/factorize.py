@@ -8,13 +8,23 @@ from typing import Any
 import numpy as np
 
 from ._typing import Array, Labels
-from .anneal import Annealing, Split
-from .bounded import Bounded
+from .anneal import Annealing, Split, tree
+from .bounded import MANY_ITEMS, Bounded
 from .bounds import Bounds, parse_bounds
 from .distortion import REGISTRY, Distortion
 from .engines.base import Engine, sample, weighted_mean
 from .engines.threads import TimeLimitReached
-from .partition import alone, alternate, centered, item_points, labelled_pass, nearest_pass, refilled
+from .partition import (
+    NEGLIGIBLE,
+    HardStats,
+    alone,
+    alternate,
+    centered,
+    item_points,
+    labelled_pass,
+    nearest_pass,
+    refilled,
+)
 from .progress import Monitor, StopRequested, Temperature, plane
 from .refine import refine
 from .schedule import Adaptive, Geometric, Schedule
@@ -24,12 +34,16 @@ from .transitions import MIN_PERSISTENCE, most_persistent, persistence
 # The annealing sees at most this many items when the number of components is asked for, and per component otherwise: transitions
 # depend on covariances, which a sample gives, and the refinement sees everything.
 RANK_ITEMS, ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT = 2048, 128, 12
+# The swaps of the refinement are searched for on at most this many items before all are seen.
+SEARCH_ITEMS, BOUNDED_SEARCH_ITEMS = 4096, 512
 # max_components when it is not given.
 MAX_COMPONENTS = 32
 # Items from which the plane of the history is taken.
 PLANE_ITEMS = 128
 # Passes at one temperature where the refinement, not the annealing, must converge.
 LOOSE_PASSES = 4
+# Alternations of each start under bounds on many items, before the better goes on alone.
+ROUGH_PASSES = 4
 
 
 @dataclass(frozen=True)
@@ -114,7 +128,10 @@ class _Search:
 
 def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
     """Anneal, refine and order the components."""
+    # Without a reference there is nothing to show: the deadline counts from here.
+    deadline, engine.team.deadline = engine.team.deadline, None
     distortion = REGISTRY[request.scaling].about(weighted_mean(engine))
+    engine.team.deadline = deadline
     search = _Search(distortion.origin())
     try:
         if alone(engine, distortion).total == 0:
@@ -144,8 +161,7 @@ def _anneal(
         schedule=_schedule(request),
         tol=request.tol**2 if careful else request.tol,
         max_passes=request.max_iter if careful else min(request.max_iter, LOOSE_PASSES),
-        # Differences below the rounding of the items are no structure.
-        max_beta=0.01 / float(np.finfo(engine.dtype).eps) ** 2,
+        max_beta=0.01 / _finest(small, distortion, engine.dtype),
         monitor=monitor,
         thorough=careful,
     )
@@ -156,13 +172,21 @@ def _anneal(
         state = annealing.states[max(m for m in annealing.states if m <= found)]
     if not request.refine:
         state = annealing.harden(state)
-    search.splits = annealing.splits
+    search.splits = tree(annealing.splits, state.ids)
     search.converged = annealing.converged or not careful
     search.centers = state.centers
     wanted = max(asked or 0, request.min_components)
     search.centers = np.vstack([state.centers, *[state.centers[:1]] * (wanted - state.n_components)])
-    if request.refine and small is not engine:
-        _improve(small, distortion, request, search)
+    n_search = SEARCH_ITEMS if request.capacity is None and request.min_size is None else BOUNDED_SEARCH_ITEMS
+    if request.refine and engine.n_items > n_search:
+        _improve(sample(engine, n_search, request.seed), distortion, request, search)
+
+
+def _finest(engine: Engine, distortion: Distortion, dtype: Any) -> float:
+    """The least distance that is no rounding: of the items, given in ``dtype``, or of the distances, taken about the reference."""
+    stats = alone(engine, distortion)
+    spread = stats.total / float(stats.mass.sum())
+    return float(np.finfo(dtype).eps) ** 2 + NEGLIGIBLE * float(np.finfo(engine.dtype).eps) * spread
 
 
 def _schedule(request: Request) -> Schedule:
@@ -198,7 +222,7 @@ def _settle(
     """The end of the search, on all items."""
     n_components = len(search.centers) if request.n_components is None else request.n_components
     search.bounds = parse_bounds(request.capacity, request.min_size, n_components, engine.n_items)
-    if request.refine:
+    if request.refine and (search.bounds is None or engine.n_items <= BOUNDED_SEARCH_ITEMS):
         monitor.stage(f"refining {len(search.centers)} components on {engine.n_items} items")
         _improve(engine, distortion, request, search)
     else:
@@ -247,9 +271,17 @@ def _bound_search(
         search.centers = centered(engine, distortion, assigned.labels, relaxed.centers).centers
         search.labels, search.prices = assigned.labels, assigned.prices
         return
-    starts = [assigner.alternate(relaxed.centers, prices=relaxed.prices), assigner.alternate(free)]
-    best = min((start for start in starts if start is not None), key=lambda start: start.cost)
-    best = refine(engine, distortion, best, assigner)
+    many = engine.n_items > MANY_ITEMS
+    patience = ROUGH_PASSES if many else request.max_iter
+    begun = [
+        assigner.alternate(relaxed.centers, prices=relaxed.prices, max_passes=patience),
+        assigner.alternate(free, max_passes=patience),
+    ]
+    best = min((start for start in begun if start is not None), key=lambda start: start.cost)
+    if many:
+        best = assigner.alternate(best.centers, prices=best.prices, max_passes=request.max_iter) or best
+    else:
+        best = refine(engine, distortion, best, assigner)
     search.centers, search.labels, search.prices = best.centers, best.labels, best.prices
 
 
@@ -275,9 +307,8 @@ def _finished(engine: Engine, distortion: Distortion, search: _Search, monitor: 
         stats = nearest_pass(engine, distortion, distortion.to_frame(centers), labels)
     else:
         stats = labelled_pass(engine, distortion, distortion.to_frame(centers), labels)
-    used = np.flatnonzero(stats.sizes)
-    order = used[np.argsort(-stats.mass[used], kind="stable")]
-    if search.bounds is not None and (search.bounds.named or len(used) < len(centers)):
+    order = _by_mass(engine, labels, stats)
+    if search.bounds is not None and (search.bounds.named or len(order) < len(centers)):
         order = np.arange(len(centers))
     rank = np.zeros(len(centers), dtype=np.intp)
     rank[order] = np.arange(len(order))
@@ -298,6 +329,15 @@ def _finished(engine: Engine, distortion: Distortion, search: _Search, monitor: 
         prices=None if search.prices is None else search.prices[order],
         kkt_residual=search.kkt_residual,
     )
+
+
+def _by_mass(engine: Engine, labels: Labels, stats: HardStats) -> Labels:
+    """Components that have items, the heaviest first; of equal ones, that whose first item (of any weight) comes first."""
+    heavy = np.arange(engine.n_items) if engine.weight is None else np.flatnonzero(engine.weight)
+    first = np.full(len(stats.mass), engine.n_items)
+    np.minimum.at(first, labels[heavy], heavy)
+    used = np.flatnonzero(stats.sizes)
+    return used[np.lexsort((first[used], -stats.mass[used]))]
 
 
 def _spaced(n_items: int, count: int) -> Labels:

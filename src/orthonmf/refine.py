@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, islice, zip_longest
+from itertools import chain, count, islice, zip_longest
 
 import numpy as np
 
@@ -35,11 +35,11 @@ HOPELESS = 0.5
 STIR = 0.02
 # Swaps tried before giving up: as many as this many multiplications allow, within bounds. On the same problems the longest run of
 # failures before a success that mattered was 118.
-SWAP_WORK, MAX_SWAPS = 4e8, 200
+SWAP_WORK, MIN_SWAPS, MAX_SWAPS = 8e8, 8, 200
 # A swap that ends this close above the best, relative to items per component, gets its single moves before it is judged.
 NEARLY, NEARLY_ITEMS = 0.01, 0.3
 # An exact assignment under bounds costs as much as this many passes.
-ASSIGNMENT_PASSES = 10
+ASSIGNMENT_PASSES = 50
 # Rounds of single moves, as many as this many multiplications allow; and as many of them for a swap on trial.
 MOVE_WORK, MIN_ROUNDS, MAX_ROUNDS, TRIAL_ROUNDS = 1e8, 2, 60, 8
 # Passes of the two-way alternation that splits every component.
@@ -53,7 +53,8 @@ def refine(engine: Engine, distortion: Distortion, start: Partition, assigner: A
     if best.n_components == 1 or (assigner.free and separated(engine, distortion, best)):
         return best
     groups = equal_items(engine)
-    while True:
+    # Under bounds a round is dear: as many as the size of the data allows.
+    for _ in count() if assigner.free else range(_n_rounds(engine, best)):
         better = _swapped(engine, distortion, assigner, best, groups)
         if better is None:
             better = _moved(engine, distortion, assigner, best, groups)
@@ -62,6 +63,7 @@ def refine(engine: Engine, distortion: Distortion, start: Partition, assigner: A
             settled = assigner.alternate(better.centers, prices=best.prices)
             better = settled if settled is not None and settled.cost <= better.cost else better
         best = better
+    return best
 
 
 def separated(engine: Engine, distortion: Distortion, part: Partition) -> bool:
@@ -139,8 +141,9 @@ def _swapped(
 
 
 def _n_tries(n_items: int, n_components: int, n_dims: int, assigner: Assigner) -> int:
-    allowed = min(SWAP_WORK / (n_items * n_components * (n_dims + 10)), MAX_SWAPS)
-    return max(int(allowed), 2 * n_components + 24) if assigner.free else int(allowed / ASSIGNMENT_PASSES)
+    allowed = SWAP_WORK / (n_items * n_components * (n_dims + 10))
+    least = MIN_SWAPS if assigner.free else 0
+    return int(np.clip(allowed if assigner.free else allowed / ASSIGNMENT_PASSES, least, MAX_SWAPS))
 
 
 def _with_swaps(best: Partition, places: Places, swaps: list[Swap]) -> Array:
@@ -354,8 +357,7 @@ def _moved(
     """Move items whose move pays: all at once while that works, then one move or exchange for each pair of components."""
     refused: set[tuple[int, ...]] = set()
     together = True
-    allowed = MOVE_WORK / (engine.n_items * best.n_components * (engine.n_dims + 10))
-    for _ in range(rounds or int(np.clip(allowed, MIN_ROUNDS, MAX_ROUNDS))):
+    for _ in range(rounds or _n_rounds(engine, best)):
         gain, target = _move_gains(engine, distortion, best, groups)
         movers = np.flatnonzero(gain > GAIN / 10 * best.cost)
         movers = movers[np.argsort(-gain[movers], kind="stable")]
@@ -372,6 +374,11 @@ def _moved(
             break
         best = _verified(engine, distortion, assigner, best, moves, refused)
     return best
+
+
+def _n_rounds(engine: Engine, part: Partition) -> int:
+    allowed = MOVE_WORK / (engine.n_items * part.n_components * (engine.n_dims + 10))
+    return int(np.clip(allowed, MIN_ROUNDS, MAX_ROUNDS))
 
 
 def _move_gains(

@@ -122,12 +122,12 @@ def critical_values(
     centers = at.state.centers
     if start is None or start.shape != centers.shape:
         start = _farthest(engine, distortion, at) - centers
-    fresh = _unit(distortion.tangent(start, centers))
+    fresh = _directions(distortion, start, centers)
     best = last = _pencil(engine, distortion, at, fresh)
     beta, weights = _ritz(best[:, :, None])
     for _ in range(max_passes):
         usable = np.where(np.isfinite(beta), beta, 0.0)[:, None]
-        fresh = _unit(distortion.tangent(usable * best[2] - best[1], centers))
+        fresh = _directions(distortion, usable * best[2] - best[1], centers)
         space = np.stack([best, _pencil(engine, distortion, at, fresh), last], axis=2)
         before = beta
         beta, weights = _ritz(space)
@@ -135,7 +135,12 @@ def critical_values(
         with np.errstate(invalid="ignore"):
             if not (before - beta > tol * beta).any():
                 break
-    return Criticals(beta, _unit(best[0]))
+    return Criticals(beta, _directions(distortion, best[0], centers))
+
+
+def _directions(distortion: Distortion, vectors: Array, centers: Array) -> Array:
+    """Unit tangent directions; projected twice, since a vector that is mostly rounding is not tangent after the first time."""
+    return _unit(distortion.tangent(_unit(distortion.tangent(vectors, centers)), centers))
 
 
 def _unit(vectors: Array) -> Array:
@@ -162,7 +167,7 @@ def _ritz(space: Array) -> tuple[Array, Array]:
     inverse, modes = np.linalg.eigh(np.swapaxes(ease, 1, 2) @ spread @ ease)
     loose = ~firm[:, 0]
     top = np.where(loose[:, None], axes[:, :, 0], (ease @ modes)[:, :, -1])
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         beta = 1 / np.maximum(inverse[:, -1], 0.0)
     return np.where(loose, 0.0, beta), np.einsum("kij,kj->ki", whiten, top)
 
@@ -181,6 +186,8 @@ class Child:
     center : ndarray of shape (n_coordinates,)
     mass : float
         Newton's step for its mass.
+    unrest : float
+        The excess at the parent's own centre, which is none at rest.
     """
 
     parent: int
@@ -188,11 +195,12 @@ class Child:
     onset: float
     center: Array
     mass: float
+    unrest: float = 0.0
 
     @property
     def pays(self) -> bool:
         """Whether a component here would lower J."""
-        return self.excess > EXCESS
+        return self.excess > EXCESS + self.unrest
 
 
 @dataclass(frozen=True)
@@ -234,10 +242,20 @@ def scan(engine: Engine, distortion: Distortion, at: Settled, criticals: Critica
     excess, slope = total.first[rows, best] - at.stats.weight, total.slope[rows, best]
     mass = excess / np.maximum(total.second[rows, best], np.finfo(float).tiny)
     newton = state.beta - np.divide(excess, slope, out=np.zeros_like(excess), where=slope > 0)
-    onset = np.where(excess > EXCESS * at.stats.weight, np.minimum(newton, criticals.beta), criticals.beta)
+    # At its own centre c is mass_j / α_j, which is Σ ω at rest; a mass that is still on its way is no reason to split.
+    unrest = np.maximum(at.stats.mass / np.exp(state.log_mass) / at.stats.weight - 1, 0.0)
+    pays = excess > (EXCESS + unrest) * at.stats.weight
+    onset = np.where(pays, np.minimum(newton, criticals.beta), criticals.beta)
     centers = distortion.moved(state.centers, criticals.directions, steps[best])
     return [
-        Child(int(j), float(excess[j] / at.stats.weight), max(float(onset[j]), 0.0), centers[j], float(mass[j]))
+        Child(
+            parent=int(j),
+            excess=float(excess[j] / at.stats.weight),
+            onset=max(float(onset[j]), 0.0),
+            center=centers[j],
+            mass=float(mass[j]),
+            unrest=float(unrest[j]),
+        )
         for j in rows
     ]
 

@@ -207,8 +207,8 @@ class TestMoves:
     @pytest.mark.parametrize("n_members", [5, 20, 80, 320])
     @pytest.mark.parametrize("spread", [0.05, 0.3])
     def test_join_and_leave_are_right_to_second_order(self, spread, n_members, seed):
-        # λ_max(A + ω x xᵀ) = λ + ω (x·u)² + ω² (x·u)² Σ_m (x·v_m)² / (λ − λ_m) + …: to stop here and to take λ_m
-        # for 0 is wrong by the last term times ω / λ and λ_2 / λ.
+        # λ_max(A + ω x xᵀ) = λ + ω (x·u)² + ω² (x·u)² Σ_m (x·v_m)² / (λ − λ_m) + …: to stop here and to
+        # take 0 for λ_m is wrong by the last term times ω / λ and λ_2 / λ.
         rng = np.random.default_rng(seed)
         members = rng.gamma(10.0, size=6) * (1 + spread * rng.normal(size=(n_members, 6)))
         X = np.abs(np.vstack([members, rng.gamma(10.0, size=6)]))

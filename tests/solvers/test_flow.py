@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
-from orthonmf.exceptions import InfeasibleCapacityError, InvalidInputError, OrthonmfError
+from orthonmf.exceptions import InfeasibleCapacityError, InvalidInputError
 from orthonmf.solvers import flow
 from orthonmf.solvers.flow import EuclideanCost, FlowParameters, LineCost, barrier_flow, relax
 
@@ -58,7 +58,7 @@ def unit_rows(seed, n_items=40, n_dims=6):
 
 
 def dual_solution(distortions, weights, beta, lower, upper, floor=1e-3):
-    """p_ij ∝ exp(−β(ω_i d_ij + price_j)/τ_i) at the prices a − b, a, b ≥ 0, that maximise the concave dual."""
+    """p_ij ∝ exp(−β(ω_i d_ij + price_j)/τ_i) at the prices a − b, a and b ≥ 0, that maximise the dual."""
     tau = np.maximum(weights, floor * weights.mean())
     k = distortions.shape[1]
 
@@ -81,12 +81,14 @@ def uniform_start(n_items, lower, upper):
 
 
 def hard_distortion(items, labels):
-    return sum(((items[labels == j] - items[labels == j].mean(axis=0)) ** 2).sum() for j in set(labels)) / len(items)
+    return sum(
+        ((items[labels == j] - items[labels == j].mean(axis=0)) ** 2).sum() for j in set(labels)
+    ) / len(items)
 
 
 def test_two_points_by_hand():
     # Items ±1, centres ±m: p = 1/(1 + exp(−4βm)), m = 2p − 1 = tanh(2βm); at β = 1, m = 0.957504.
-    # V = E(x − y)² − log 2/β·(...): at the start, p = ½ and centres at 0, it is the mean distortion 1.
+    # At the start p = ½, and V is the mean distortion about ±0.1, (0.9² + 1.1²)/2.
     cost = EuclideanCost(np.array([[-1.0], [1.0]]))
     start = np.full((2, 2), 0.5)
     centers = np.array([[-0.1], [0.1]])
@@ -101,7 +103,12 @@ def test_prices_by_hand():
     # Both items prefer component 1 by 1, which holds one and a half: p = ¾ needs β(1 − price) = log 3.
     cost = FixedCost(np.array([[0.0, 1.0], [0.0, 1.0]]), np.ones(2))
     result = relax(
-        cost, np.full((2, 2), 0.5), np.zeros((2, 1)), 2.0, np.array([1.5, 2]), parameters=FlowParameters(tol=1e-10)
+        cost,
+        np.full((2, 2), 0.5),
+        np.zeros((2, 1)),
+        2.0,
+        np.array([1.5, 2]),
+        parameters=FlowParameters(tol=1e-10),
     )
     np.testing.assert_allclose(result.resp, [[0.75, 0.25], [0.75, 0.25]], atol=1e-9)
     np.testing.assert_allclose(result.prices, [1 - np.log(3) / 2, 0], atol=1e-8)
@@ -129,8 +136,9 @@ def test_both_metrics_come_to_the_same_rest():
     rng = np.random.default_rng(0)
     cost, upper = FixedCost(rng.exponential(size=(20, 3)), np.ones(20)), np.array([5.0, 9.0, 9.0])
     start = uniform_start(20, np.zeros(3), upper)
+    # The paper's metric needs many steps where p is small, so this stays at a high temperature.
     ends = [
-        relax(cost, start, np.zeros((3, 1)), 1.0, upper, parameters=FlowParameters(metric=metric, tol=1e-9))
+        relax(cost, start, np.zeros((3, 1)), 0.5, upper, parameters=FlowParameters(metric=metric, tol=1e-9))
         for metric in ("fisher", "euclidean")
     ]
     assert all(end.converged for end in ends)
@@ -169,9 +177,9 @@ def test_annealing_converges_at_every_temperature_to_centroids(seed):
 
 
 def test_sizes_bind_and_loose_ones_do_not():
-    items = np.repeat(np.eye(3), [20, 6, 4], axis=0) * 10 + np.linspace(0, 1, 30)[:, None]
+    items = np.repeat(np.eye(3), [13, 10, 7], axis=0) * 10 + np.linspace(0, 1, 30)[:, None]
     free = barrier_flow(EuclideanCost(items), np.full(3, 30.0))
-    assert sorted(np.bincount(free.resp.argmax(axis=1))) == [4, 6, 20]
+    assert sorted(np.bincount(free.resp.argmax(axis=1))) == [7, 10, 13]
     np.testing.assert_allclose(free.prices, 0, atol=1e-9)
     bound = barrier_flow(EuclideanCost(items), np.full(3, 12.0))
     assert np.bincount(bound.resp.argmax(axis=1)).max() <= 12
@@ -196,7 +204,9 @@ def test_weighted_vs_repeated():
     items, times = blobs(3, n_items=20), np.random.default_rng(3).integers(1, 4, size=20)
     parameters = FlowParameters(beta_stop=50, tol=1e-8)
     weighted = barrier_flow(EuclideanCost(items, times.astype(float)), np.full(3, 1e3), parameters=parameters)
-    repeated = barrier_flow(EuclideanCost(np.repeat(items, times, axis=0)), np.full(3, 1e3), parameters=parameters)
+    repeated = barrier_flow(
+        EuclideanCost(np.repeat(items, times, axis=0)), np.full(3, 1e3), parameters=parameters
+    )
     np.testing.assert_allclose(weighted.centers, repeated.centers, atol=1e-5)
     np.testing.assert_allclose(np.repeat(weighted.resp, times, axis=0), repeated.resp, atol=1e-5)
 
@@ -295,11 +305,15 @@ def test_programme_that_fails_halves_the_step(monkeypatch):
     assert lengths[:2] == [1.0, 0.25]
 
 
-def test_programme_that_fails_at_once_is_an_error(monkeypatch):
+def test_programme_that_fails_at_once_is_flagged(monkeypatch):
     solve = flow.solve_velocities
-    monkeypatch.setattr(flow, "solve_velocities", lambda p, start: replace(solve(p, start=start), solved=False))
-    with pytest.raises(OrthonmfError, match="unsolved"):
-        barrier_flow(EuclideanCost(blobs(0)), np.full(3, 15.0))
+    monkeypatch.setattr(
+        flow, "solve_velocities", lambda p, start: replace(solve(p, start=start), solved=False)
+    )
+    result = barrier_flow(EuclideanCost(blobs(0)), np.full(3, 15.0))
+    assert not result.converged
+    assert "velocity problem" in result.status
+    assert result.steps == 0
 
 
 def test_unconverged_flow_says_so():
@@ -334,7 +348,9 @@ def test_bad_items_are_refused(make):
         make(np.ones((2, 2)), np.array([1.0, -1.0]))
 
 
-@pytest.mark.parametrize(("name", "value"), [("growth", 1.0), ("tol", 0.0), ("box_rate", np.nan), ("metric", "l1")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("growth", 1.0), ("tol", 0.0), ("box_rate", np.nan), ("metric", "l1")]
+)
 def test_bad_parameters_are_refused_by_name(name, value):
     with pytest.raises(InvalidInputError, match=name):
         FlowParameters(**{name: value})

@@ -38,16 +38,20 @@ def random_problem(seed, n_items=None):
     margin = np.where(rng.random(k) < 0.5, 0.0, rng.exponential(0.3 * n / k, size=k))
     spare = np.where(rng.random(k) < 0.5, INF, rng.exponential(0.05 * n / k, size=k))
     rates = 10 ** rng.uniform(-1, 1, size=3)
-    return resp, VelocityProblem(
-        resp_gradient=(cost + (1 + np.log(resp)) / beta) / n,
-        center_gradient=2 * (resp.sum(axis=0)[:, None] * centers - resp.T @ items) / n,
-        decrease=rates[0] * value if seed % 40 else 0.0,
-        count_lower=-rates[1] * spare,
-        count_upper=rates[1] * margin,
-        lower=box_bound(resp, rates[2]),
-        mobility=np.maximum(resp, 1e-2) if seed % 3 == 0 else np.ones((n, k)),
-        slack_weight=10 ** rng.uniform(-1, 3),
-    ), rates[2]
+    return (
+        resp,
+        VelocityProblem(
+            resp_gradient=(cost + (1 + np.log(resp)) / beta) / n,
+            center_gradient=2 * (resp.sum(axis=0)[:, None] * centers - resp.T @ items) / n,
+            decrease=rates[0] * value if seed % 40 else 0.0,
+            count_lower=-rates[1] * spare,
+            count_upper=rates[1] * margin,
+            lower=box_bound(resp, rates[2]),
+            mobility=np.maximum(resp, 1e-2) if seed % 3 == 0 else np.ones((n, k)),
+            slack_weight=10 ** rng.uniform(-1, 3),
+        ),
+        rates[2],
+    )
 
 
 def box_above(resp, box_rate):
@@ -61,7 +65,8 @@ def by_library(problem, upper):
     piqp, sparse = pytest.importorskip("piqp"), pytest.importorskip("scipy.sparse")
     n, k = problem.resp_gradient.shape
     centers, rest = problem.center_gradient.size, problem.center_gradient.size + 1
-    weights = np.concatenate([2 / problem.mobility.ravel(), np.full(centers, 2.0), [2 * problem.slack_weight]])
+    weights = [2 / problem.mobility.ravel(), np.full(centers, 2.0), [2 * problem.slack_weight]]
+    weights = np.concatenate(weights)
     rows = sparse.hstack([sparse.kron(sparse.eye(n), np.ones((1, k))), sparse.csc_matrix((n, rest))])
     counts = sparse.hstack([sparse.kron(np.ones((1, n)), sparse.eye(k)), sparse.csc_matrix((k, rest))])
     slopes = [problem.resp_gradient.ravel(), problem.center_gradient.ravel(), [-1.0]]
@@ -238,7 +243,7 @@ def test_unsolved_programme_is_flagged_with_its_residual():
     assert solution.kkt_residual > 0.1
 
 
-@pytest.mark.parametrize("name", [field for field in VelocityProblem.__dataclass_fields__])
+@pytest.mark.parametrize("name", list(VelocityProblem.__dataclass_fields__))
 def test_nan_is_refused(name):
     with pytest.raises(InvalidInputError):
         two_entries(**{name: np.nan * getattr(two_entries(), name)})
@@ -249,7 +254,9 @@ def test_nan_is_refused(name):
     [
         ({"lower": np.zeros((2, 2))}, r"lower has shape \(2, 2\)"),
         ({"center_gradient": np.zeros((3, 1))}, "3 rows"),
-        ({"slack_weight": 0.0}, "slack_weight > 0"),
+        ({"slack_weight": 0.0}, "slack_weight must be positive, got 0.0"),
+        ({"decrease": -1.0}, "decrease must not be negative, got -1.0"),
+        ({"mobility": np.array([[1.0, 0.0]])}, "mobility must be positive"),
         ({"count_upper": np.array([-1.0, 1.0])}, "Zero velocity must be feasible"),
     ],
 )

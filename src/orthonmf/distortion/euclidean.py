@@ -93,11 +93,13 @@ class Euclidean(Distortion):
 
     def join(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
         # ω m / (m + ω) ‖x − y‖²
-        return items.weight * np.maximum(pairs.distance, 0) * (mass[:, None] / (mass[:, None] + items.weight))
+        total = np.maximum(mass[:, None] + items.weight, np.finfo(float).tiny)
+        return items.weight * np.maximum(pairs.distance, 0) * (mass[:, None] / total)
 
     def leave(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
         # ω m / (m − ω) ‖x − y‖²; an item alone in its component leaves nothing behind
-        rest = np.maximum(mass[:, None] - items.weight, 1e-12 * mass[:, None])
+        least = np.maximum(1e-12 * mass, np.finfo(float).tiny)[:, None]
+        rest = np.maximum(mass[:, None] - items.weight, least)
         return np.minimum(items.weight * np.maximum(pairs.distance, 0) * mass[:, None] / rest, cost[:, None])
 
     def merge(self, centers: Array, mass: Array, cost: Array) -> Array:

@@ -29,14 +29,17 @@ from .base import Relaxed
 
 # Least entropy weight of an item, as a fraction of the mean.
 FLOOR = 1e-3
-# Newton steps for the prices at one set of centres, and the violation of a bound, as a fraction of the items, at which they end.
-PRICE_STEPS, PRICE_TOL = 30, 1e-9
+# Newton steps for the prices at one set of centres, and the violation of a bound, as a fraction of the items, at which they end: on the
+# way, and at the last temperature.
+PRICE_STEPS, PRICE_TOL, LAST_PRICE_TOL = 30, 1e-4, 1e-9
 # Relative fall of the Lagrangian at which the centres rest, and the alternations they may take at one temperature.
-REST, ALTERNATIONS = 1e-8, 30
+REST, ALTERNATIONS = 1e-5, 10
 # The last temperature is settled until the KKT residual is below this.
-KKT_TOL, KKT_ALTERNATIONS = 1e-6, 300
+KKT_TOL, KKT_ALTERNATIONS = 1e-6, 100
 # The annealing starts below the first critical value and ends where responsibilities are hard.
-START, GROWTH, STOP = 0.5, 1.3, 1e4
+START, GROWTH, STOP = 0.5, 1.5, 300.0
+# Ridge of Newton's equations, relative to the largest curvature there can be.
+RIDGE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,7 @@ class Dual:
     def __post_init__(self) -> None:
         weights = self._weights()
         self.floor = FLOOR * float(weights.mean()) if weights.any() else 1.0
+        self.mean_tau = float(np.maximum(weights, self.floor).mean())
 
     def _weights(self) -> Array:
         weights = np.empty(self.engine.n_items)
@@ -184,12 +188,12 @@ class Dual:
         at_limit = (np.abs(priced.prices) >= self.penalty) & (np.sign(wrong) == np.sign(priced.prices))
         return np.where(at_limit, 0.0, wrong)
 
-    def priced_out(self, priced: Priced) -> tuple[Priced, PricedStats]:
+    def priced_out(self, priced: Priced, tol: float) -> tuple[Priced, PricedStats]:
         """Prices that maximise the dual at fixed centres: projected Newton with a line search."""
         stats = self.stats(priced)
         for _ in range(PRICE_STEPS):
             wrong = self.violation(priced, stats)
-            if np.abs(wrong).max() <= PRICE_TOL * self.engine.n_items:
+            if np.abs(wrong).max() <= tol * self.engine.n_items:
                 break
             step = self._newton(priced, stats, wrong)
             length, moved = 1.0, None
@@ -213,8 +217,9 @@ class Dual:
         active |= priced.prices != 0
         step = np.zeros_like(wrong)
         curvature = stats.curvature[np.ix_(active, active)]
-        ridge = 1e-12 * np.trace(curvature) / len(curvature) + np.finfo(float).tiny
-        step[active] = np.linalg.lstsq(curvature + ridge * np.eye(len(curvature)), wrong[active], rcond=1e-12)[0]
+        # The curvature has the null vector 1 when all are active, and vanishes where responsibilities are hard.
+        ridge = RIDGE * priced.beta * self.engine.n_items / self.mean_tau
+        step[active] = np.linalg.solve(curvature + ridge * np.eye(len(curvature)), wrong[active])
         # Where responsibilities are hard the curvature vanishes: a price need never move by more than the costs differ.
         reach = 4 * max(stats.spread / self.engine.n_items, np.abs(priced.prices).max(initial=0.0), self.floor)
         return step * min(1.0, reach / max(float(np.abs(step).max()), np.finfo(float).tiny))
@@ -230,7 +235,7 @@ class Dual:
         """Alternate exact prices and centres; the Lagrangian never rises. With ``tol``, until the KKT residual is below it."""
         before = np.inf
         for _ in range(alternations):
-            priced, stats = self.priced_out(priced)
+            priced, stats = self.priced_out(priced, PRICE_TOL if tol is None else LAST_PRICE_TOL)
             value = self.value(priced, stats)
             residual = self.kkt_residual(priced, stats)
             done = before - value <= REST * abs(value) if tol is None else residual <= tol
@@ -274,15 +279,15 @@ class Dual:
             if criticals.beta[group] >= at.priced.beta or len(slots) == 1:
                 continue
             trials = [self._divided(at.priced, int(group), criticals.directions[group], part) for part in self._parts(slots)]
-            rested = min((self.rest(trial, alternations=4) for trial in trials), key=lambda r: self.value(r.priced, r.stats))
+            rested = min((self.rest(trial, alternations=3) for trial in trials), key=lambda r: self.value(r.priced, r.stats))
             if self.value(rested.priced, rested.stats) < self.value(at.priced, at.stats) * (1 - 1e-9):
                 at = self.rest(rested.priced)
         return at
 
     def _parts(self, slots: tuple[int, ...]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """The few ways in which a split may divide the slots: the roomiest here or there, in every proportion."""
+        """The few ways in which a split may divide the slots: evenly, or one apart, the roomiest here or there."""
         ordered = tuple(sorted(slots, key=lambda slot: (-self.bounds.upper[slot], slot)))
-        cuts = sorted({1, len(slots) // 2, (len(slots) + 1) // 2, len(slots) - 1} - {0})
+        cuts = sorted({1, len(slots) // 2, len(slots) - 1} - {0})
         return [(ordered[:cut], ordered[cut:]) for cut in cuts]
 
     def _divided(

@@ -33,7 +33,7 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 
 from .._typing import Array
-from ..exceptions import InfeasibleCapacityError, InvalidInputError, OrthonmfError
+from ..exceptions import InfeasibleCapacityError, InvalidInputError
 from .qp import VelocityProblem, VelocitySolution, box_bound, solve_velocities
 
 __all__ = [
@@ -144,7 +144,7 @@ class FlowParameters:
     box_rate : float
         μ: p(1 − p) shrinks no faster than exp(−μt).
     slack_weight : float
-        q, the weight of the slack in the descent, in units of βΩ/(τ̄V) at the first step of a temperature.
+        q, the weight of the slack in the descent, in units of βΩ/(τ̄V).
     beta_start, beta_stop, growth : float
         β_0, β_max and the factor α > 1 between temperatures, with β in units of one over the mean distortion
         about the best single centre. Up to 0.5 Euclidean components coincide, as β_cr = 1/(2 λ_max(Cov)).
@@ -326,10 +326,13 @@ def relax(
 def _follow(landscape: _Landscape, resp: Array, centers: Array) -> FlowResult:
     """Euler steps until the KKT residual is small, nothing is left to gain, or the steps are used up."""
     parameters = landscape.parameters
-    state = landscape.enter(resp, centers)
+    state = landscape.solved(landscape.point(resp, centers), None)
     trace, length, previous = [state.point.lyapunov], parameters.step_size, 0.0
     status = "The flow has converged."
-    while state.residual > parameters.tol:
+    while not state.converged(parameters.tol):
+        if not state.solution.solved:
+            status = f"The first velocity problem kept a KKT residual of {state.solution.kkt_residual:.1e}."
+            break
         if len(trace) > parameters.max_steps:
             status = "The flow used up its steps; allow more max_steps or a larger tol."
             break
@@ -356,7 +359,7 @@ def _advance(landscape: _Landscape, state: _State, length: float) -> tuple[_Stat
         shifted = centers + length * state.lengths * solution.center_velocity
         point = landscape.point(moved, landscape.cost.place(shifted))
         if point.lyapunov <= state.point.lyapunov * (1.0 + _ROUNDING):
-            following = landscape.solved(point, state.height, solution)
+            following = landscape.solved(point, solution)
             if following.solution.solved:
                 return following, length
         length *= 0.5
@@ -374,15 +377,17 @@ class _Point(NamedTuple):
 
 
 class _State(NamedTuple):
-    """A point, the V of the start (the unit of energy), velocities, units of length, prices/Ω, residual."""
+    """A point, velocities there, the units of length of the centres, prices/Ω, and the KKT residual."""
 
     point: _Point
-    height: float
     solution: VelocitySolution
     mobility: Array
     lengths: Array
     prices: Array
     residual: float
+
+    def converged(self, tol: float) -> bool:
+        return self.solution.solved and self.residual <= tol
 
 
 class _Landscape:
@@ -401,17 +406,9 @@ class _Landscape:
         height = np.einsum("ij,ij->", resp, cost) + self.temper @ np.einsum("ij,ij->i", resp, log_resp)
         return _Point(resp, centers, cost, log_resp, max(float(height), 0.0))
 
-    def enter(self, resp: Array, centers: Array) -> _State:
-        """The first state; its V, if there is any, is the unit of energy from here on."""
-        point = self.point(resp, centers)
-        state = self.solved(point, point.lyapunov if point.lyapunov > 0 else 1.0, None)
-        if not state.solution.solved:
-            residual = state.solution.kkt_residual
-            raise OrthonmfError(f"The first velocity problem was left unsolved, KKT residual {residual:.1e}.")
-        return state
-
-    def solved(self, point: _Point, height: float, neighbour: VelocitySolution | None) -> _State:
-        """Velocities at a point, starting from the multipliers of a neighbour."""
+    def solved(self, point: _Point, neighbour: VelocitySolution | None) -> _State:
+        """Velocities at a point, starting from the multipliers of a neighbour. Energies are in units of V."""
+        height = point.lyapunov if point.lyapunov > 0 else 1.0
         slope = point.cost + self.temper[:, None] * (1.0 + point.log_resp)
         center_slope = self.cost.center_gradient(point.resp, point.centers) / self.cost.weights.sum()
         lengths = self._lengths(point.resp)
@@ -423,17 +420,18 @@ class _Landscape:
         eta = solution.descent_multiplier
         prices = solution.count_multipliers * (height / eta) if eta > 0 else np.zeros(len(center_slope))
         residual = self._residual(point.resp, slope, center_slope, prices)
-        return _State(point, height, solution, problem.mobility, lengths, prices, residual)
+        return _State(point, solution, problem.mobility, lengths, prices, residual)
 
     def _lengths(self, resp: Array) -> Array:
-        """Units ℓ_j in which the centres move, shape (n_components, 1): the metric of mass_j, or all alike."""
+        """Units ℓ_j in which the centres move, shape (n_components, 1): the metric of mass, or all alike."""
         mass = np.full(resp.shape[1], 1.0 / resp.shape[1])
         if self.parameters.metric == "fisher":
             mass = np.maximum(self.share @ resp, _SMALLEST)
         return np.sqrt(self.parameters.center_rate * self.temper.mean() / (2.0 * mass))[:, None]
 
     def _problem(self, point: _Point, slope: Array, center_slope: Array, height: float) -> VelocityProblem:
-        rates, counts = self.parameters, point.resp.sum(axis=0)
+        rates, resp = self.parameters, point.resp
+        counts = resp.sum(axis=0)
         mean = self.temper.mean()
         fisher = rates.metric == "fisher"
         return VelocityProblem(
@@ -442,8 +440,8 @@ class _Landscape:
             decrease=rates.descent_rate * point.lyapunov / height,
             count_lower=-rates.capacity_rate * np.maximum(counts - self.bounds.lower, 0.0),
             count_upper=rates.capacity_rate * np.maximum(self.bounds.upper - counts, 0.0),
-            lower=box_bound(point.resp, rates.box_rate),
-            mobility=point.resp * (mean / self.temper)[:, None] if fisher else np.ones_like(slope),
+            lower=box_bound(resp, rates.box_rate),
+            mobility=resp * (mean / self.temper)[:, None] if fisher else np.ones_like(slope),
             slack_weight=rates.slack_weight * height / mean,
             count_unit=_COUNT_UNIT * rates.capacity_rate * len(slope),
         )
@@ -468,7 +466,7 @@ class _Landscape:
         return max(swing, _SMALLEST) / max(change, _SMALLEST)
 
     def leave(self, state: _State, trace: Array, status: str) -> FlowResult:
-        point, converged = state.point, state.residual <= self.parameters.tol
+        point, converged = state.point, state.converged(self.parameters.tol)
         distortion = float(np.einsum("ij,ij->", point.resp, point.cost))
         return FlowResult(
             resp=point.resp,

@@ -90,7 +90,8 @@ class _Memory:
 
     def add(self, move: Array, change: Array) -> None:
         curvature = float(np.dot(move, change))
-        if curvature > 1e-12 * float(np.linalg.norm(move) * np.linalg.norm(change)):
+        # The largest entry stands for the norm, whose squares overflow at β = 1e300.
+        if curvature > 1e-12 * float(np.linalg.norm(move) * np.abs(change).max()):
             self._pairs.append((move, change, 1 / curvature))
 
     def direction(self, gradient: _Gradient) -> Array:
@@ -129,7 +130,7 @@ def settle(engine: Engine, distortion: Distortion, state: State, *, tol: float, 
         Bound on the passes over the data.
     """
     stats = soft_pass(engine, distortion, state)
-    memory, passes = _Memory(), 1
+    memory, passes, exhausted = _Memory(), 1, False
     gradient = _Gradient(distortion, state, stats)
     while gradient.size > tol * stats.weight and passes < max_passes:
         step = memory.direction(gradient)
@@ -148,11 +149,12 @@ def settle(engine: Engine, distortion: Distortion, state: State, *, tol: float, 
             trial = plain_step(distortion, state, stats)
             trial_stats = soft_pass(engine, distortion, trial)
             passes += 1
-            if trial_stats.log_partition <= stats.log_partition:
-                break  # no plain step lowers F: what is left is rounding
+            exhausted = trial_stats.log_partition <= stats.log_partition
+            if exhausted:
+                break  # a plain step lowers F wherever F is not at rest: what is left is rounding
         trial_gradient = _Gradient(distortion, trial, trial_stats)
         if accepted:
             memory.add(length * step, trial_gradient.flat - gradient.flat)
         state, stats, gradient = trial, trial_stats, trial_gradient
     residual = gradient.size / stats.weight
-    return Settled(state, stats, passes, residual, residual <= tol)
+    return Settled(state, stats, passes, residual, residual <= tol or exhausted)

@@ -44,6 +44,7 @@ _NOISE = 1e-6
 _MENDED = 0.01
 # Share of the predicted rise that a step must deliver (Armijo), and the relative rounding that is forgiven.
 _ARMIJO, _ROUNDING = 1e-4, 1e-14
+_ULP = 2.0**-51
 # A search along a ray ends where this share of the slope is left, or after so many trials.
 _SLOPE_LEFT, _MAX_TRIALS = 0.1, 60
 
@@ -94,8 +95,12 @@ class VelocityProblem:
         for name in set(vars(self)).difference(bounds):
             if not np.isfinite(getattr(self, name)).all():
                 raise InvalidInputError(f"{name} of a velocity problem must be finite.")
-        if min(self.decrease, self.count_unit) < 0 or self.slack_weight <= 0 or not (self.mobility > 0).all():
-            raise InvalidInputError("Expected decrease, count_unit >= 0 and slack_weight, mobility > 0.")
+        for name, least in (("decrease", self.decrease), ("count_unit", self.count_unit)):
+            if least < 0:
+                raise InvalidInputError(f"{name} must not be negative, got {least}.")
+        for name, least in (("slack_weight", self.slack_weight), ("mobility", self.mobility.min())):
+            if least <= 0:
+                raise InvalidInputError(f"{name} must be positive, got {least}.")
         # NaN fails every comparison, so it is refused here too.
         if not ((self.lower <= 0).all() and (self.count_lower <= 0).all() and (self.count_upper >= 0).all()):
             raise InvalidInputError("Zero velocity must be feasible: expected lower <= 0 <= upper, no NaN.")
@@ -218,14 +223,22 @@ def solve_velocities(
     while not solved and n_iter < max_iter:
         matrix = dual.newton_matrix(piece.free)
         # No multipliers in floating point do better: their own rounding moves the constraints by this much.
-        if (np.abs(piece.gradient) <= _ROUNDING * (np.abs(matrix) @ np.abs(piece.z))).all():
+        if _within(piece, _ROUNDING * (np.abs(matrix) @ np.abs(piece.z))):
             solved = True
             break
-        piece = _improve(dual, piece, _steps(dual, matrix, piece, tol))
+        before, piece = piece, _improve(dual, piece, _steps(dual, matrix, piece, tol))
         n_iter, solved = n_iter + 1, piece.residual <= tol
+        if piece.residual >= before.residual and _within(
+            piece, _ROUNDING * dual.peak * dual.longest(piece.z)
+        ):
+            solved = True
     if not solved and start is not None:
         return solve_velocities(problem, tol=tol, max_iter=max_iter)
     return _solution(problem, piece, n_iter, solved)
+
+
+def _within(piece: _Piece, noise: Array) -> bool:
+    return bool((np.abs(piece.gradient) <= noise).all())
 
 
 class _Piece(NamedTuple):
@@ -262,6 +275,8 @@ class _Dual:
         # −∂/∂η of ⟨h, u⟩ − δ at u = −½ η h, δ = η/(2q)
         self.curvature = 0.5 * (_dot(h, h) + 1.0 / problem.slack_weight)
         self.count_unit = problem.count_unit
+        self.steepest = float(np.abs(self.slope).max())
+        self.peak = np.concatenate([[self.steepest], self.mobility.max(axis=1)])
         self.stiffness = np.concatenate([[self.curvature], self.mobility.sum(axis=1)])
 
     def admissible(self, start: Array | None) -> Array:
@@ -269,6 +284,10 @@ class _Dual:
         if start is None:
             return np.zeros(len(self.upper))
         return np.where((start < 0) & np.isinf(self.lower), 0.0, start)
+
+    def longest(self, z: Array) -> float:
+        """Largest η g + κ there can be: no piece begins further off."""
+        return float(z[0] * self.steepest + np.abs(z[1:]).max())
 
     def at(self, z: Array) -> _Piece:
         """Solve the items at z; the dual is Σ v²/m + ‖u‖² + qδ² + zᵀ(s − bound), its gradient s − bound."""
@@ -344,8 +363,8 @@ def _steps(dual: _Dual, matrix: Array, piece: _Piece, tol: float) -> _Steps:
     z = piece.z
     gradient = np.where(np.abs(piece.gradient) > _MENDED * tol * piece.terms, piece.gradient, 0.0)
     bends = np.diag(matrix) > _VANISHING * dual.stiffness
-    scale = np.sqrt(np.where(bends, np.diag(matrix), _VANISHING * dual.stiffness))
-    moving = ((z != 0) & bends) | (gradient != 0)
+    scale = np.sqrt(np.where(bends, np.diag(matrix), dual.stiffness))
+    moving = ((z != 0) | (gradient != 0)) & bends
     while True:
         steps = _solve(matrix, gradient, scale, moving)
         # At zero an unknown moves the way it is pushed, or not at all.
@@ -353,8 +372,9 @@ def _steps(dual: _Dual, matrix: Array, piece: _Piece, tol: float) -> _Steps:
         if not wrong.any():
             break
         moving &= ~wrong
-    flat = np.where((z == 0) & (steps.flat * gradient <= 0), 0.0, steps.flat)
-    longest = z[0] * np.abs(dual.slope).max() + np.abs(z[1:]).max()
+    flat = np.where(bends, steps.flat, gradient / dual.stiffness)
+    flat = np.where((z == 0) & (flat * gradient <= 0), 0.0, flat)
+    longest = dual.longest(z)
     length, reach = np.abs(steps.newton[1:]).max(), np.abs(flat).max()
     shorten, lengthen = (min(1.0, longest / length) if length else 1.0), (longest / reach if reach else 0.0)
     return _Steps(steps.newton * shorten, flat * lengthen)
@@ -377,20 +397,30 @@ def _solve(matrix: Array, gradient: Array, scale: Array, moving: NDArray[np.bool
 
 
 def _improve(dual: _Dual, piece: _Piece, steps: _Steps) -> _Piece:
-    """The step that promises more; after Newton's the flat one too, unless another piece may have bent it."""
-    landed = piece
-    if piece.gradient @ steps.newton >= piece.gradient @ steps.flat:
-        landed = _leap(dual, piece, steps.newton)
+    """The flat step if it promises more and delivers; else the Newton step, and then the flat one."""
+    if piece.gradient @ steps.newton < piece.gradient @ steps.flat:
+        landed = _follow(dual, piece, steps.flat)
+        if landed.value > piece.value + piece.rounding:
+            return landed
+    landed = _leap(dual, piece, steps.newton)
+    # On another piece the flat direction may be bent: following it could undo the step.
     same = bool(((landed.free > 0) == (piece.free > 0)).all())
     return _follow(dual, landed, steps.flat) if same else landed
 
 
 def _leap(dual: _Dual, piece: _Piece, step: Array) -> _Piece:
-    """A whole step, unknowns about to change their sign stopped at zero, or what of it raises the dual."""
+    """A whole step, unknowns about to change their sign stopped at zero, or what of it raises the dual.
+
+    A rise too small for the rounding of the value shows in the slope, which must be nearly spent.
+    """
     aim = piece.z + step
     candidate = dual.at(dual.best_gauge(np.where(aim * piece.z < 0, 0.0, aim)))
-    promised = piece.gradient @ (candidate.z - piece.z)
-    if candidate.value >= piece.value + _ARMIJO * promised - piece.rounding:
+    change = candidate.z - piece.z
+    promised, left = piece.gradient @ change, candidate.gradient @ change
+    if (
+        candidate.value >= piece.value + _ARMIJO * promised - piece.rounding
+        or abs(left) <= _SLOPE_LEFT * promised
+    ):
         return candidate
     return _follow(dual, piece, step)
 
