@@ -1,7 +1,7 @@
-"""The structured velocity programme against PIQP's sparse interface, in one run: medians of five after a warm-up.
+"""The structured velocity programme against PIQP's sparse interface, in one run: medians of five.
 
-Run ``python benchmarks/qp.py``. PIQP is timed twice: with its setup, as a first programme costs, and for the solve
-alone, as one costs whose sparsity pattern is known.
+Run ``python benchmarks/qp.py``. Each is called once to warm up. PIQP, at its default tolerance, is timed
+twice: with its setup, as a first programme costs, and for the solve alone, as one with a known pattern costs.
 """
 
 from __future__ import annotations

@@ -54,10 +54,9 @@ class TestByHand:
         X = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0]])
         model = ONMF(2).fit(X)
         assert_array_equal(model.labels_, [0, 0, 1])
-        assert_allclose(model.components_, [[1 / math.sqrt(5), 2 / math.sqrt(5), 0], [0, 0, 1]], atol=ROUNDING)
-        assert_allclose(
-            model.transform(X), [[math.sqrt(5), 0], [2 * math.sqrt(5), 0], [0, 3]], rtol=ROUNDING
-        )
+        root = math.sqrt(5)
+        assert_allclose(model.components_, [[1 / root, 2 / root, 0], [0, 0, 1]], atol=ROUNDING)
+        assert_allclose(model.transform(X), [[root, 0], [2 * root, 0], [0, 3]], rtol=ROUNDING)
         assert model.reconstruction_err_ <= ROUNDING
 
     def test_samples_that_share_a_scale(self):
@@ -75,8 +74,9 @@ class TestByHand:
         X = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0]])
         model = ONMF(2, orthogonal="features").fit(X)
         assert_array_equal(model.labels_, [0, 0, 1])
-        assert_allclose(model.components_, [[1 / math.sqrt(5), 2 / math.sqrt(5), 0], [0, 0, 1]], atol=ROUNDING)
-        assert_allclose(model.transform(X), [[math.sqrt(5), 0], [2 * math.sqrt(5), 0], [0, 3]], atol=ROUNDING)
+        root = math.sqrt(5)
+        assert_allclose(model.components_, [[1 / root, 2 / root, 0], [0, 0, 1]], atol=ROUNDING)
+        assert_allclose(model.transform(X), [[root, 0], [2 * root, 0], [0, 3]], atol=ROUNDING)
 
     def test_features_that_share_a_scale(self):
         # columns (1, 0) and (3, 0) become 2 each: T = X Cᵀ = (1 + 3)/√2, times 1/√2
@@ -196,7 +196,12 @@ class TestFitted:
     def test_parameters_that_change_only_the_way(self, orthogonal, scaling):
         # Separated components are found by every schedule, refined or not, and by every sample.
         X, model = fitted(orthogonal, scaling)
-        for parameters in ({"schedule": 1.5}, {"refine": False}, {"random_state": 7}, {"n_components": "auto"}):
+        for parameters in (
+            {"schedule": 1.5},
+            {"refine": False},
+            {"random_state": 7},
+            {"n_components": "auto"},
+        ):
             other = clone(model).set_params(**parameters).fit(X)
             assert_array_equal(other.labels_, model.labels_)
 
@@ -330,9 +335,7 @@ class TestNumberOfComponents:
             assert len(history[name]) == n
         assert history["n_components"][0] == 1
         assert history["n_components"].max() == 5
-        for count, projection, ids in zip(
-            history["n_components"], history["projection"], history["ids"], strict=True
-        ):
+        for count, projection, ids in zip(history["n_components"], history["projection"], history["ids"], strict=True):
             assert projection.shape == (count, 2)
             assert len(set(ids)) == count
         born = {0}
@@ -426,7 +429,7 @@ class TestRefit:
         assert not model.__sklearn_is_fitted__()
 
     def test_refit_is_as_a_first_fit(self):
-        X, model = fitted()
+        model = fitted()[1]
         other = separated(n_dims=5, seed=3)
         again = model.fit(other)
         fresh = ONMF(3).fit(other)

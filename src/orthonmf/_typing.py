@@ -7,5 +7,5 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.floating[Any]]
+Array = NDArray[Any]
 Labels = NDArray[np.intp]

@@ -34,7 +34,7 @@ def check_count(name: str, value: Any, *, least: int) -> int:
 
 def check_positive(name: str, value: Any, *, above: float = 0.0) -> float:
     """Refuse anything but a finite number above ``above``."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value) or value <= above:
+    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)) or value <= above:
         raise InvalidInputError(f"{name}={value!r} is not usable; expected a finite number above {above:g}.")
     return float(value)
 
@@ -136,12 +136,12 @@ class Layout:
         shift = power_of_two(X, sample_weight) if shift is None else shift
         cls: Any = engine_class(name)
         if self.orthogonal == "samples":
-            return cls(X, sample_weight, shift=shift, team=team)  # type: ignore[no-any-return]
+            return cls(X, sample_weight, shift=shift, team=team)
         root = None if sample_weight is None else np.sqrt(sample_weight)
         if name == "dense":
-            return cls(X.T, None, dim_factor=root, shift=shift, team=team)  # type: ignore[no-any-return]
+            return cls(X.T, None, dim_factor=root, shift=shift, team=team)
         items = X.T if root is None else sp.csr_array((X.data * root[X.indices], X.indices, X.indptr), shape=X.shape[::-1])
-        return cls(items.astype(X.dtype, copy=False), None, shift=shift, team=team)  # type: ignore[no-any-return]
+        return cls(items.astype(X.dtype, copy=False), None, shift=shift, team=team)
 
 
 def power_of_two(X: Any, sample_weight: Array | None) -> int:

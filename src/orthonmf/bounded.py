@@ -16,7 +16,7 @@ from .engines.base import Engine
 from .partition import OPTIMISM, PATIENCE, REST, Count, HardStats, Partition, centered, labelled_pass
 
 # Relative fall of the cost at which an alternation on many items ends: the last labels at the border take as long as all the others.
-MANY_ITEMS, REST_OF_MANY = 4096, 1e-5
+MANY_ITEMS, REST_OF_MANY = 4096, 1e-6
 # Costs held between the passes of one assignment; more are computed anew in every pass.
 HELD_COSTS = 1 << 23
 

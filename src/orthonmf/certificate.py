@@ -11,13 +11,13 @@ from .bounded import Bounded
 from .bounds import Bounds
 from .distortion.base import Distortion
 from .engines.base import Engine, RawRows
-from .partition import hard_stats
+from .partition import NEGLIGIBLE, hard_stats
 from .state import Additive
 
 # Largest side of the Gram matrix whose eigenvalues give the lower bound.
 GRAM_SIDE = 2000
 # Centres are stationary when one more exact step would move them by less than this, relative to the spread of the items.
-STATIONARY = 1e-3
+STATIONARY = 2e-3
 # The labels are optimal when the gap to the nearest centres is below this fraction of the error.
 GAP = 1e-6
 
@@ -51,6 +51,8 @@ class Certificate:
         On the sizes of the components.
     kkt_residual : float or None
         Of the relaxed problem under bounds at the last temperature; recorded by the fit.
+    scale_gap : float
+        What better scales of the items would still gain, as a fraction of the squared error.
     """
 
     n_items: int
@@ -66,6 +68,7 @@ class Certificate:
     conservation: float
     bounds: Bounds | None = None
     kkt_residual: float | None = None
+    scale_gap: float = 0.0
 
     @property
     def orthogonal(self) -> bool:
@@ -95,6 +98,7 @@ class Certificate:
             **sizes,
             nearest: self.gap <= GAP,
             "the centres are the best for these labels": self.stationarity <= STATIONARY,
+            "the scales are the best for these centres": self.scale_gap <= GAP,
             "all items were counted once": self.conservation <= 1e-6,
             "the error is not below the lower bound": self.lower_bound is None or self.lower_bound <= self.error * (1 + 1e-6),
         }
@@ -194,6 +198,7 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
         lower_bound=lower_bound(engine, distortion, len(claim.components)),
         gap=_gap(engine, distortion, claim, bounds, audit),
         bounds=bounds,
+        scale_gap=_scale_gap(engine, audit),
         stationarity=float(step / np.sqrt(audit.spread)) if nonempty else 0.0,
         nonnegative=bool((claim.components >= 0).all() and (claim.scale >= 0).all()),
         conservation=abs(audit.mass.sum() - audit.weight) / audit.weight if audit.weight > 0 else 0.0,
@@ -207,6 +212,14 @@ def _gap(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds | 
     if bounds is None:
         return float(audit.gap / audit.residual)
     return Bounded(engine, distortion, bounds).gap(distortion.to_frame(claim.components), claim.labels)
+
+
+def _scale_gap(engine: Engine, audit: _Audit) -> float:
+    """The squared error above Σ ω d, the least that these labels and centres allow, as a fraction of it; 0 where that is rounding."""
+    # Distances are exact to the rounding of the items' distance to the reference.
+    rounding = _rounding(engine) * audit.energy + NEGLIGIBLE * float(np.finfo(engine.dtype).eps) * audit.spread
+    excess = audit.residual - audit.cost
+    return float(excess / audit.residual) if excess > rounding else 0.0
 
 
 def _rounding(engine: Engine) -> float:

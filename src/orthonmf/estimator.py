@@ -18,17 +18,17 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 
 from ._typing import Array, Labels
 from ._validation import Layout, check_choice, check_count, check_matrix, check_positive, check_sample_weight
-from .certificate import Certificate, certify
 from .bounded import Bounded
 from .bounds import least_components, most_components, parse_bounds
+from .certificate import Certificate, certify
 from .distortion import REGISTRY
 from .engines import REGISTRY as ENGINES
 from .engines import Engine, ThreadTeam
 from .exceptions import InfeasibleCapacityError, InvalidInputError
 from .factorize import MAX_COMPONENTS, Request, Result, factorize
 from .factors import Assigned, Factors, one_per_row
+from .progress import CallbackSupport, Monitor, Reporter, history, in_units, with_callbacks
 from .solvers import REGISTRY as SOLVERS
-from .progress import CallbackSupport, Monitor, Reporter, history, with_callbacks
 from .transitions import persistence
 
 
@@ -352,7 +352,10 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         -------
         score : float
         """
-        return -self.verify(X).error
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        with ThreadTeam(self.n_jobs) as team:
+            return -self._certified(self._layout.build(X, None, team)).error
 
     def verify(self, X: Any, sample_weight: Any = None) -> Certificate:
         """Recompute every claim about this model from X alone.
@@ -360,7 +363,8 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The training data, or others: then some claims (optimal centres, no empty component) need not hold.
+            The training data, whose labels are ``labels_``. With another number of rows each sample gets its nearest component, and
+            some claims (optimal centres, no empty component) need not hold.
         sample_weight : array-like of shape (n_samples,) or None
 
         Returns
@@ -372,7 +376,9 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         weight = check_sample_weight(sample_weight, X.shape[0])
         with ThreadTeam(self.n_jobs) as team:
             engine = self._layout.build(X, weight, team)
-            given = self._bounds is not None and self.orthogonal == "samples" and engine.n_items == len(self.labels_)
+            if self.orthogonal == "features":
+                return self._certified(engine, Assigned(self.labels_, self.scale_))
+            given = engine.n_items == len(self.labels_)
             return self._certified(engine, self._factors.assign(engine, self.labels_) if given else None)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -501,7 +507,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.counts_ = np.bincount(self.labels_, minlength=self.n_components_)
         # d in the units of X is d in the engine's units times 4**−shift, so β is β times 4**shift; a line has no units.
         unit = 0 if self.scaling == "item" else engine.shift
-        self.critical_betas_ = np.ldexp(result.critical_betas, 2 * unit)
+        self.critical_betas_ = in_units(result.critical_betas, 2 * unit)
         self.persistence_ = persistence(result.critical_betas)
         self.history_ = history(result.temperatures, result.splits, result.plane, unit)
         self.converged_, self.status_ = result.converged, result.status

@@ -24,6 +24,7 @@ from .partition import (
     labelled_pass,
     nearest_pass,
     refilled,
+    sharpened,
 )
 from .progress import Monitor, StopRequested, Temperature, plane
 from .refine import refine
@@ -229,6 +230,8 @@ def _settle(
         search.centers = refilled(engine, distortion, search.centers)
     if search.bounds is not None:
         _bound_search(engine, distortion, request, monitor, search)
+    elif request.refine:
+        search.centers = sharpened(engine, distortion, search.centers)
 
 
 def _improve(engine: Engine, distortion: Distortion, request: Request, search: _Search) -> None:

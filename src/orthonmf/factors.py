@@ -96,7 +96,7 @@ class Factors:
     def claim(self, engine: Engine, assigned: Assigned | None = None) -> Claim:
         """What is claimed of the items of an engine: x_i ≈ scale_i · center, in the engine's units."""
         if self.orthogonal == "features":
-            return self._feature_claim(engine)
+            return self._feature_claim(engine, self.components.argmax(axis=0) if assigned is None else assigned.labels)
         assigned = assigned or self.assign(engine)
         scale = np.ldexp(assigned.scale, engine.shift) if self.scaling == "item" else np.ones(engine.n_items)
         return Claim(assigned.labels, scale, self.sample_centers(engine))
@@ -108,9 +108,8 @@ class Factors:
             return components
         return np.ldexp(components / np.sqrt(self.weight)[:, None], engine.shift)
 
-    def _feature_claim(self, engine: Engine) -> Claim:
+    def _feature_claim(self, engine: Engine, labels: Labels) -> Claim:
         """Columns x_f ≈ (X Cᵀ)_l C[l, f], from C and X alone."""
-        labels = self.components.argmax(axis=0)
         values = self.components[labels, np.arange(len(labels))].astype(np.float64)
         mapped = _label_sums(engine, values, labels, len(self.components))
         size = np.linalg.norm(mapped, axis=1) if self.scaling == "item" else np.sqrt(self.weight)

@@ -13,6 +13,17 @@ from ._typing import Array
 from .distortion.base import Distortion
 from .solvers.gibbs import Settled
 
+__all__ = [
+    "CallbackSupport",
+    "Monitor",
+    "Reporter",
+    "StopRequested",
+    "Temperature",
+    "history",
+    "plane",
+    "with_callbacks",
+]
+
 
 class StopRequested(Exception):
     """A callback asked the fit to stop; handled by the fit."""
@@ -110,6 +121,12 @@ def plane(points: Array) -> Array:
     return basis
 
 
+def in_units(values: Any, exponent: int) -> Any:
+    """values · 2**exponent; infinite where that is no float, as the β of items of size 1e-200."""
+    with np.errstate(over="ignore"):
+        return np.ldexp(values, exponent)
+
+
 def history(temperatures: list[Temperature], splits: list[Any], basis: Array, unit: int) -> dict[str, Any]:
     """The annealing as arrays, one entry per temperature, in the units of X (2**−unit of the engine's).
 
@@ -121,15 +138,15 @@ def history(temperatures: list[Temperature], splits: list[Any], basis: Array, un
         name: np.array([getattr(record, name) for record in temperatures])
         for name in ("beta", "n_components", "free_energy", "distortion", "entropy", "passes")
     }
-    columns["beta"] = np.ldexp(columns["beta"], 2 * unit)
+    columns["beta"] = in_units(columns["beta"], 2 * unit)
     for name in ("free_energy", "distortion"):
-        columns[name] = np.ldexp(columns[name], -2 * unit)
-    columns["projection"] = [np.ldexp(record.centers @ basis, -unit) for record in temperatures]
+        columns[name] = in_units(columns[name], -2 * unit)
+    columns["projection"] = [in_units(record.centers @ basis, -unit) for record in temperatures]
     columns["lyapunov"] = [
-        None if record.lyapunov is None else np.ldexp(record.lyapunov, -2 * unit) for record in temperatures
+        None if record.lyapunov is None else in_units(record.lyapunov, -2 * unit) for record in temperatures
     ]
     columns["ids"] = [record.ids for record in temperatures]
-    columns["splits"] = [(float(np.ldexp(split.beta, 2 * unit)), split.parent, split.child) for split in splits]
+    columns["splits"] = [(float(in_units(split.beta, 2 * unit)), split.parent, split.child) for split in splits]
     return columns
 
 

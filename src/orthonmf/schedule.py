@@ -11,15 +11,11 @@ from ._typing import Array
 
 
 class Schedule(Protocol):
-    """Where to go next, and how exactly a transition is located.
+    """Where to go next, and how exactly a transition is located."""
 
-    Attributes
-    ----------
-    resolution : float
-        A transition is located when the β before and after it are within this factor; inf takes it where it is met.
-    """
-
-    resolution: float
+    @property
+    def resolution(self) -> float:
+        """A transition is located when the β before and after it are within this factor; inf takes it where it is met."""
 
     def next_beta(self, beta: float, onsets: Array) -> float:
         """The next β after ``beta``, with the β at which each component is expected to give way; inf when nothing will."""

@@ -81,9 +81,7 @@ def uniform_start(n_items, lower, upper):
 
 
 def hard_distortion(items, labels):
-    return sum(
-        ((items[labels == j] - items[labels == j].mean(axis=0)) ** 2).sum() for j in set(labels)
-    ) / len(items)
+    return sum(((items[labels == j] - items[labels == j].mean(axis=0)) ** 2).sum() for j in set(labels)) / len(items)
 
 
 def test_two_points_by_hand():
@@ -204,9 +202,7 @@ def test_weighted_vs_repeated():
     items, times = blobs(3, n_items=20), np.random.default_rng(3).integers(1, 4, size=20)
     parameters = FlowParameters(beta_stop=50, tol=1e-8)
     weighted = barrier_flow(EuclideanCost(items, times.astype(float)), np.full(3, 1e3), parameters=parameters)
-    repeated = barrier_flow(
-        EuclideanCost(np.repeat(items, times, axis=0)), np.full(3, 1e3), parameters=parameters
-    )
+    repeated = barrier_flow(EuclideanCost(np.repeat(items, times, axis=0)), np.full(3, 1e3), parameters=parameters)
     np.testing.assert_allclose(weighted.centers, repeated.centers, atol=1e-5)
     np.testing.assert_allclose(np.repeat(weighted.resp, times, axis=0), repeated.resp, atol=1e-5)
 
@@ -224,9 +220,7 @@ def test_item_without_weight_does_no_harm():
 @pytest.mark.parametrize("scale", [1e-100, 1e100])
 def test_scale_and_offset_do_not_matter(scale):
     items = blobs(5)
-    plain, scaled, moved = (
-        barrier_flow(EuclideanCost(rows), np.full(3, 15.0)) for rows in (items, scale * items, items + 1e6)
-    )
+    plain, scaled, moved = (barrier_flow(EuclideanCost(rows), np.full(3, 15.0)) for rows in (items, scale * items, items + 1e6))
     np.testing.assert_array_equal(plain.resp.argmax(axis=1), scaled.resp.argmax(axis=1))
     np.testing.assert_array_equal(plain.resp.argmax(axis=1), moved.resp.argmax(axis=1))
 
@@ -245,10 +239,11 @@ def test_center_gradient_is_the_slope_of_the_cost(kind):
     resp, centers, turn = rng.dirichlet(np.ones(2), size=9), items[:2], rng.normal(size=(2, 6))
     if kind == "line":
         turn -= np.einsum("jd,jd->j", turn, centers)[:, None] * centers
-    ahead, behind = (
-        weights @ (resp * cost.cost(cost.place(centers + step * turn))).sum(axis=1) for step in (1e-5, -1e-5)
-    )
-    slope = (cost.center_gradient(resp, centers) * turn).sum()
+    ahead, behind = (weights @ (resp * cost.cost(cost.place(centers + step * turn))).sum(axis=1) for step in (1e-5, -1e-5))
+    gradient = cost.center_gradient(resp, centers)
+    if kind == "line":  # nothing along the centre itself: the flow stays on the sphere to first order
+        np.testing.assert_allclose((gradient * centers).sum(axis=1), 0, atol=1e-14 * weights.sum())
+    slope = (gradient * turn).sum()
     assert slope == pytest.approx((ahead - behind) / 2e-5, rel=1e-7)  # central differences err by 1e-10
 
 
@@ -305,11 +300,24 @@ def test_programme_that_fails_halves_the_step(monkeypatch):
     assert lengths[:2] == [1.0, 0.25]
 
 
+def test_no_step_is_longer_than_the_capacity_rate_allows(monkeypatch):
+    # ψ(t + dt) ≥ (1 − λ dt) ψ is no promise beyond dt = 1/λ, however long a first step is asked for.
+    advance, taken = flow._advance, []
+
+    def recorded(*arguments):
+        step = advance(*arguments)
+        taken.append(step[1])
+        return step
+
+    monkeypatch.setattr(flow, "_advance", recorded)
+    parameters = FlowParameters(step_size=100.0, capacity_rate=20.0, box_rate=0.01)
+    barrier_flow(EuclideanCost(blobs(0)), np.full(3, 15.0), parameters=parameters)
+    assert max(taken) == 1 / 20
+
+
 def test_programme_that_fails_at_once_is_flagged(monkeypatch):
     solve = flow.solve_velocities
-    monkeypatch.setattr(
-        flow, "solve_velocities", lambda p, start: replace(solve(p, start=start), solved=False)
-    )
+    monkeypatch.setattr(flow, "solve_velocities", lambda p, start: replace(solve(p, start=start), solved=False))
     result = barrier_flow(EuclideanCost(blobs(0)), np.full(3, 15.0))
     assert not result.converged
     assert "velocity problem" in result.status
@@ -348,9 +356,7 @@ def test_bad_items_are_refused(make):
         make(np.ones((2, 2)), np.array([1.0, -1.0]))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("growth", 1.0), ("tol", 0.0), ("box_rate", np.nan), ("metric", "l1")]
-)
+@pytest.mark.parametrize(("name", "value"), [("growth", 1.0), ("tol", 0.0), ("box_rate", np.nan), ("metric", "l1")])
 def test_bad_parameters_are_refused_by_name(name, value):
     with pytest.raises(InvalidInputError, match=name):
         FlowParameters(**{name: value})

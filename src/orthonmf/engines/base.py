@@ -48,7 +48,9 @@ class Rows(Protocol):
 class RawRows(Protocol):
     """Items of one block as the user gave them, times a power of two."""
 
-    n_items: int
+    @property
+    def n_items(self) -> int:
+        """Items of the block."""
 
     def project(self, ref: Array) -> Array:
         """Inner products with one vector, shape (block,)."""

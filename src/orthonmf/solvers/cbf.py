@@ -26,6 +26,9 @@ def solve(
             raise InvalidInputError(f"solver_options has {name!r}; expected names among {', '.join(known)}.")
     whole = engine.select(np.arange(engine.n_items))
     items = distortion.items(whole.rows(slice(0, whole.n_items)), whole.block_weight(slice(0, whole.n_items)))
+    if not items.weight.any():
+        k = len(bounds.upper)
+        return Relaxed(np.repeat(distortion.origin(), k, axis=0), np.zeros(k), 0.0)
     cost = distortion.flow_cost(distortion.points(items, np.arange(len(items))), items.weight)
     found = barrier_flow(cost, bounds.upper.astype(np.float64), min_size=bounds.lower.astype(np.float64), parameters=FlowParameters(**options))
     _report(found, monitor, float(items.weight.sum()))

@@ -197,13 +197,14 @@ class Dual:
                 break
             step = self._newton(priced, stats, wrong)
             length, moved = 1.0, None
-            while moved is None and length > 1e-6:
+            kink = self._kink(priced.prices, step)
+            while moved is None and length > min(1e-6, kink / 8):
                 trial = replace(priced, prices=self._projected(priced.prices, priced.prices + length * step))
                 trial_stats = self.stats(trial)
                 slope = float(wrong @ (trial.prices - priced.prices))
                 if self.value(trial, trial_stats) >= self.value(priced, stats) + 1e-4 * min(slope, 0.0) - self._noise(stats):
                     moved = trial, trial_stats
-                length /= 4
+                length = kink if length / 4 < kink < length else length / 4
             if moved is None:
                 break
             priced, stats = moved
@@ -213,16 +214,26 @@ class Dual:
         return 1e-13 * (abs(stats.soft_min) + stats.distortion)
 
     def _newton(self, priced: Priced, stats: PricedStats, wrong: Array) -> Array:
-        active = wrong != 0
-        active |= priced.prices != 0
-        step = np.zeros_like(wrong)
-        curvature = stats.curvature[np.ix_(active, active)]
+        active = (wrong != 0) | (priced.prices != 0)
         # The curvature has the null vector 1 when all are active, and vanishes where responsibilities are hard.
         ridge = RIDGE * priced.beta * self.engine.n_items / self.mean_tau
-        step[active] = np.linalg.solve(curvature + ridge * np.eye(len(curvature)), wrong[active])
+        blocked = active
+        while blocked.any():
+            step = np.zeros_like(wrong)
+            curvature = stats.curvature[np.ix_(active, active)]
+            step[active] = np.linalg.solve(curvature + ridge * np.eye(len(curvature)), wrong[active])
+            # A price at zero moves only as its own bound asks: the other way the other bound, and another slope, would hold.
+            blocked = active & (priced.prices == 0) & (step * wrong < 0)
+            active = active & ~blocked
         # Where responsibilities are hard the curvature vanishes: a price need never move by more than the costs differ.
         reach = 4 * max(stats.spread / self.engine.n_items, np.abs(priced.prices).max(initial=0.0), self.floor)
         return step * min(1.0, reach / max(float(np.abs(step).max()), np.finfo(float).tiny))
+
+    @staticmethod
+    def _kink(prices: Array, step: Array) -> float:
+        """The length at which the first price reaches zero, where the slope jumps: a search that missed it would only creep there."""
+        falling = prices * step < 0
+        return float(np.min(-prices[falling] / step[falling], initial=np.inf)) * (1 + 1e-12)
 
     def _projected(self, before: Array, after: Array) -> Array:
         """A price that would change its sign stops at zero, where the other bound takes over."""
@@ -259,6 +270,8 @@ class Dual:
         n_components = len(self.bounds.upper)
         everything = (tuple(range(n_components)),)
         at = self.rest(Priced(1.0, self.distortion.origin(), everything, np.zeros(1)))
+        if not at.stats.mass.any():
+            return at
         first = float(critical_values(self.engine, self.distortion, at, max_passes=6).beta[0])
         if not 0 < first < np.inf:
             return at
