@@ -1,10 +1,10 @@
-"""Bounded components: time, cost and feasibility against k-means-constrained, and at the sizes its users ask for.
+"""Bounded components: time, cost and feasibility against k-means-constrained, and at large sizes.
 
 Run ``python -m benchmarks capacities`` on a quiet machine, or parts of it by name::
 
-    peer     k-means-constrained at three sizes, k = 20: our time to its own, our cost to its best of three seeds
+    peer     k-means-constrained at three sizes, k = 20: times, and our cost to its best of three
     dense    23 000 × 50, k = 10
-    sparse   a sparse 132 034 × 17 693 matrix with 60 entries per row, k = 20: time, and peak memory of a process
+    sparse   a sparse 132 034 × 17 693 matrix with 60 entries per row, k = 20: time and peak memory
     million  1 000 000 × 64 in float32, k = 20
     genes    21 problems of gene expression against the best of 100 restarts
 
@@ -74,7 +74,9 @@ class Report:
 
     def _line(self, name: str, value: float, limit: float | None, unit: str, sense: str, met: bool) -> None:
         self.met &= met
-        required = "" if limit is None else f", required {sense} {limit:.6g}{unit}: {'met' if met else 'NOT MET'}"
+        required = (
+            "" if limit is None else f", required {sense} {limit:.6g}{unit}: {'met' if met else 'NOT MET'}"
+        )
         print(f"  {name}: {value:.6g}{unit}{required}", flush=True)
 
 
@@ -152,7 +154,10 @@ def million(report: Report, quick: bool) -> None:
 
 def _fitted(report: Report, X: Array, k: int, limit: float) -> None:
     capacity = capacity_for(len(X), k)
-    print(f"{X.shape[0]} × {X.shape[1]}, {X.dtype}, k = {k}, at most {capacity} items in a component", flush=True)
+    print(
+        f"{X.shape[0]} × {X.shape[1]}, {X.dtype}, k = {k}, at most {capacity} items in a component",
+        flush=True,
+    )
     model, seconds = timed(lambda: ONMF(k, scaling="none", capacity=capacity).fit(X))
     report.most("seconds", seconds, limit, " s")
     report.claim("no capacity is exceeded", int(model.counts_.max()) <= capacity)
@@ -164,7 +169,8 @@ def sparse_rows(report: Report, quick: bool) -> None:
     command = [sys.executable, "-m", "benchmarks.capacities", "--peak", *(["--quick"] if quick else [])]
     found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     print(
-        f"{found['shape'][0]} × {found['shape'][1]}, {found['nnz']} entries, {found['matrix'] / GIB:.2f} GiB", flush=True
+        f"{found['shape'][0]} × {found['shape'][1]}, {found['nnz']} entries, {found['matrix'] / GIB:.2f} GiB",
+        flush=True,
     )
     report.most("seconds", found["seconds"], 180.0, " s")
     report.most("peak memory of the process", found["peak"] / GIB, 4.0, " GiB")
@@ -259,7 +265,7 @@ def _gene_problems(at_most: int | None) -> Iterator[tuple[str, Array]]:
 
 
 def best_restart(X: Array, restarts: int) -> float:
-    """The lowest relative error of k-means on the directions, made feasible by exact assignment and alternated."""
+    """The lowest relative error of k-means on the directions, made feasible and alternated."""
     norms = np.linalg.norm(X, axis=1)
     scaled = X / 2.0 ** np.ceil(np.log2(X.max()))
     best = np.inf

@@ -179,7 +179,11 @@ def test_fewest_and_most_components():
 
 @pytest.mark.parametrize(("n_items", "n_sample"), [(100, 10), (101, 7), (53, 53), (1000, 3)])
 def test_bounds_of_a_sample_are_feasible(n_items, n_sample):
-    for upper_, lower_ in (([50, 30, 21], [50, 30, 20]), ([98, 1, 2], [0, 1, 1]), ([34, 34, 34], [33, 33, 33])):
+    for upper_, lower_ in (
+        ([50, 30, 21], [50, 30, 20]),
+        ([98, 1, 2], [0, 1, 1]),
+        ([34, 34, 34], [33, 33, 33]),
+    ):
         part = n_items / 100
         bounds = Bounds(
             np.floor(np.array(lower_) * part).astype(int), np.ceil(np.array(upper_) * part).astype(int), True

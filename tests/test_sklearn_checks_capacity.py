@@ -11,8 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from orthonmf import ONMF
 
 _SHARED = (
-    "fit_transform(X) equals fit(X).transform(X) only without bounds: a fit shares the places among its samples, "
-    "while transform maps each new one to its nearest component."
+    "fit_transform(X) equals fit(X).transform(X) only without bounds: a fit shares the places among its "
+    "samples, while transform maps each new one to its nearest component."
 )
 _ONE = "The check sets n_components=1, and one component of capacity 0.6 cannot hold all samples."
 

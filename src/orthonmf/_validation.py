@@ -44,9 +44,13 @@ def check_matrix(X: Any, *, sparse_format: str) -> Any:
 
     Copies only what needs conversion. Other sparse formats are converted once.
     """
-    if sp.issparse(X):
+    if isinstance(X, list | tuple):
+        X = _converted(np.asarray, X)
+    _check_kind(X)
+    if sp.issparse(X):  # before duplicates are summed, so that no negative one hides
         _check_values(X.data if hasattr(X, "data") and isinstance(X.data, np.ndarray) else X.tocoo().data, "stored entry {0}")
-    X = check_array(
+    X = _converted(
+        check_array,
         X,
         accept_sparse=sparse_format,
         dtype=(np.float64, np.float32),
@@ -61,7 +65,26 @@ def check_matrix(X: Any, *, sparse_format: str) -> Any:
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
+    _check_values(X.data, "stored entry {0}")
     return X
+
+
+def _converted(convert: Any, X: Any, **options: Any) -> Any:
+    """X through a converter, whose complaints become ours."""
+    try:
+        return convert(X, **options)
+    except ValueError as error:
+        raise InvalidInputError(f"{error} Pass X as a 2-D array or sparse matrix of nonnegative numbers.") from error
+
+
+def _check_kind(X: Any) -> None:
+    """Refuse text and dates, which numpy would turn into numbers."""
+    dtypes = [X.dtype] if hasattr(X, "dtype") else list(getattr(X, "dtypes", []))
+    for dtype in dtypes:
+        if getattr(dtype, "kind", "O") in "SUMm":
+            raise InvalidInputError(
+                f"X has dtype {dtype}; numbers are expected. Convert it, for example with X.astype(float), if that makes sense."
+            )
 
 
 def _check_values(values: Array, place: str) -> None:

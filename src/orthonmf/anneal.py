@@ -23,7 +23,7 @@ from .transitions import Child, Criticals, critical_values, distinct, halves, sc
 MIN_GAIN = 1e-7
 # Just above a transition children part by steps that gain next to nothing. A split is settled this much more tightly, or it is taken for
 # finished halfway and its halves split again: on 32 problems critical values then depended on the schedule by up to a factor of 9.
-SPLIT_TOL = 1e-4
+SPLIT_TOL = 1e-3
 # Where the annealing starts, in units of the first critical value.
 START = 1e-2
 # Looks between the β before and after a transition before it is taken where it is.
@@ -154,9 +154,10 @@ class Annealing:
 
     def _settle(self, state: State, *, tightly: float = 1.0) -> Settled:
         """Minimise J at the state's β over centres and masses, and keep only distinct components."""
-        tol = self.tol * tightly
         while True:
-            settled = settle(self.engine, self.distortion, state, tol=tol, max_passes=self.max_passes)
+            settled = self._rested(state, self.tol * tightly)
+            if tightly < 1 and not settled.converged:  # cut off on the way, where the residual may be up for a while
+                settled = self._rested(settled.state, self.tol)
             state = distinct(settled.state)
             if state is settled.state:
                 break
@@ -166,6 +167,9 @@ class Annealing:
         del self.critical_betas[state.n_components - 1 :]
         self.monitor.temperature(Temperature.of(self.distortion, settled))
         return settled
+
+    def _rested(self, state: State, tol: float) -> Settled:
+        return settle(self.engine, self.distortion, state, tol=tol, max_passes=self.max_passes)
 
     def _look(self, settled: Settled, start: Array | None = None) -> View:
         if not self.thorough:

@@ -186,8 +186,7 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
 
     audit: _Audit = engine.reduce(kernel)
     better = distortion.center(audit.sums, np.maximum(audit.mass, np.finfo(float).tiny))
-    step = np.sqrt(np.square(better - centers).sum(axis=1) @ audit.mass)
-    nonempty = audit.spread > 0 and audit.weight > 0
+    step_sq = float(np.square(better - centers).sum(axis=1) @ audit.mass)
     return Certificate(
         n_items=engine.n_items,
         n_components=len(claim.components),
@@ -199,7 +198,7 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
         gap=_gap(engine, distortion, claim, bounds, audit),
         bounds=bounds,
         scale_gap=_scale_gap(engine, audit),
-        stationarity=float(step / np.sqrt(audit.spread)) if nonempty else 0.0,
+        stationarity=float(np.sqrt(step_sq / audit.spread)) if step_sq > _rounding(engine) * audit.energy else 0.0,
         nonnegative=bool((claim.components >= 0).all() and (claim.scale >= 0).all()),
         conservation=abs(audit.mass.sum() - audit.weight) / audit.weight if audit.weight > 0 else 0.0,
     )

@@ -15,16 +15,16 @@ from .distortion import REGISTRY, Distortion
 from .engines.base import Engine, sample, weighted_mean
 from .engines.threads import TimeLimitReached
 from .partition import (
-    NEGLIGIBLE,
     HardStats,
-    alone,
     alternate,
     centered,
+    finest,
     item_points,
     labelled_pass,
     nearest_pass,
     refilled,
     sharpened,
+    spread,
 )
 from .progress import Monitor, StopRequested, Temperature, plane
 from .refine import refine
@@ -135,7 +135,8 @@ def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
     engine.team.deadline = deadline
     search = _Search(distortion.origin())
     try:
-        if alone(engine, distortion).total == 0:
+        apart = spread(engine, distortion)
+        if apart <= finest(engine, distortion, apart=apart):
             search.reason = "All items are equal."
         else:
             _anneal(engine, distortion, request, monitor, search)
@@ -162,7 +163,7 @@ def _anneal(
         schedule=_schedule(request),
         tol=request.tol**2 if careful else request.tol,
         max_passes=request.max_iter if careful else min(request.max_iter, LOOSE_PASSES),
-        max_beta=0.01 / _finest(small, distortion, engine.dtype),
+        max_beta=0.01 / finest(small, distortion, engine.dtype),
         monitor=monitor,
         thorough=careful,
     )
@@ -183,13 +184,6 @@ def _anneal(
         _improve(sample(engine, n_search, request.seed), distortion, request, search)
 
 
-def _finest(engine: Engine, distortion: Distortion, dtype: Any) -> float:
-    """The least distance that is no rounding: of the items, given in ``dtype``, or of the distances, taken about the reference."""
-    stats = alone(engine, distortion)
-    spread = stats.total / float(stats.mass.sum())
-    return float(np.finfo(dtype).eps) ** 2 + NEGLIGIBLE * float(np.finfo(engine.dtype).eps) * spread
-
-
 def _schedule(request: Request) -> Schedule:
     if request.growth is not None:
         return Geometric(request.growth)
@@ -201,7 +195,7 @@ def _number(annealing: Annealing, search: _Search, engine: Engine, least: int) -
     found = len(search.critical_betas) + 1
     weight = engine.n_items if engine.weight is None else float(engine.weight.sum())
     # As many components as distinct items say nothing, unless the items repeat.
-    endless = annealing.exhausted and weight >= 2 * found
+    endless = annealing.exhausted and (found == 1 or weight >= 2 * found)
     number = most_persistent(search.critical_betas, endless=endless, least=least)
     lengths = persistence(search.critical_betas)
     if endless:

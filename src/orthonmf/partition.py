@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,6 +22,8 @@ PATIENCE, OPTIMISM = 3, 30
 SHARPENING_PASSES = 50
 # An item nearer to its centre than this many roundings lies on it.
 NEGLIGIBLE = 64.0
+# Items that differ by no more than this many roundings of their size are equal.
+ITEM_ROUNDINGS = 4.0
 
 
 @dataclass(frozen=True)
@@ -264,16 +266,15 @@ def refilled(engine: Engine, distortion: Distortion, centers: Array) -> Array:
     Fewer centres come back when the items have no more distinct positions.
     """
     labels = np.full(engine.n_items, -1, dtype=np.intp)
-    # Distances are exact to the rounding of the items' distance to the reference.
-    spread = alone(engine, distortion).total / engine.n_items
     while True:
         stats = nearest_pass(engine, distortion, centers, labels)
         empty = np.flatnonzero(stats.mass == 0)
         if not empty.size:
             return centers
         away = distances(engine, distortion, Partition(labels, centers, stats))
-        worst = int((away.own * away.weight).argmax())
-        if away.own[worst] * away.weight[worst] <= NEGLIGIBLE * np.finfo(engine.dtype).eps * spread:
+        cost = np.where(away.own > finest(engine, distortion), away.own * away.weight, 0.0)
+        worst = int(cost.argmax())
+        if cost[worst] == 0:
             return centers[stats.mass > 0] if stats.mass.any() else centers[:1]
         centers = centers.copy()
         centers[empty[0]] = item_points(engine, distortion, np.array([worst]))[0]
@@ -282,6 +283,26 @@ def refilled(engine: Engine, distortion: Distortion, centers: Array) -> Array:
 def alone(engine: Engine, distortion: Distortion) -> HardStats:
     """The sums with all items in one component at the reference."""
     return labelled_pass(engine, distortion, distortion.origin(), np.zeros(engine.n_items, dtype=np.intp))
+
+
+def spread(engine: Engine, distortion: Distortion) -> float:
+    """Mean distance of the items from the best centre of all."""
+    stats = alone(engine, distortion)
+    mass = float(stats.mass.sum())
+    best = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
+    total = labelled_pass(engine, distortion, best, np.zeros(engine.n_items, dtype=np.intp)).total
+    return total / mass if mass > 0 else 0.0
+
+
+def finest(engine: Engine, distortion: Distortion, dtype: Any = None, apart: float | None = None) -> float:
+    """The least distance that is no rounding: of the items, given in ``dtype``, or of the distances, taken about the reference.
+
+    ``apart`` is their spread where it is known.
+    """
+    item = ITEM_ROUNDINGS * float(np.finfo(engine.dtype if dtype is None else dtype).eps)
+    apart = spread(engine, distortion) if apart is None else apart
+    distance = NEGLIGIBLE * float(np.finfo(engine.dtype).eps) * apart
+    return max(item**2 * float(np.dot(distortion.ref, distortion.ref)), distance)
 
 
 def item_points(engine: Engine, distortion: Distortion, index: Labels) -> Array:

@@ -38,8 +38,8 @@ STIR = 0.02
 SWAP_WORK, MIN_SWAPS, MAX_SWAPS = 8e8, 8, 200
 # A swap that ends this close above the best, relative to items per component, gets its single moves before it is judged.
 NEARLY, NEARLY_ITEMS = 0.01, 0.3
-# An exact assignment under bounds costs as much as this many passes.
-ASSIGNMENT_PASSES = 50
+# A try under bounds, with its exact assignments, costs as much as this many free ones; and tries it gets at least.
+ASSIGNMENT_PASSES, MIN_BOUNDED_SWAPS = 300, 3
 # Rounds of single moves, as many as this many multiplications allow; and as many of them for a swap on trial.
 MOVE_WORK, MIN_ROUNDS, MAX_ROUNDS, TRIAL_ROUNDS = 1e8, 2, 60, 8
 # Passes of the two-way alternation that splits every component.
@@ -50,7 +50,7 @@ def refine(engine: Engine, distortion: Distortion, start: Partition, assigner: A
     """Improve a partition until neither swaps nor moves gain; it stays as feasible as the assigner makes it."""
     assigner = assigner or Free(engine, distortion)
     best = start
-    if best.n_components == 1 or (assigner.free and separated(engine, distortion, best)):
+    if best.n_components == 1 or best.cost == 0 or (assigner.free and separated(engine, distortion, best)):
         return best
     groups = equal_items(engine)
     # Under bounds a round is dear: as many as the size of the data allows.
@@ -147,8 +147,9 @@ def _swapped(
 
 def _n_tries(n_items: int, n_components: int, n_dims: int, assigner: Assigner) -> int:
     allowed = SWAP_WORK / (n_items * n_components * (n_dims + 10))
-    least = MIN_SWAPS if assigner.free else 0
-    return int(np.clip(allowed if assigner.free else allowed / ASSIGNMENT_PASSES, least, MAX_SWAPS))
+    if assigner.free:
+        return int(np.clip(allowed, MIN_SWAPS, MAX_SWAPS))
+    return int(np.clip(allowed / ASSIGNMENT_PASSES, MIN_BOUNDED_SWAPS, MAX_SWAPS))
 
 
 def _with_swaps(best: Partition, places: Places, swaps: list[Swap]) -> Array:

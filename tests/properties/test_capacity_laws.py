@@ -23,12 +23,12 @@ def items(n, p=3):
 
 
 @st.composite
-def problems(draw, tight=st.booleans(), n_items=st.integers(4, 14)):
-    """Data with lower and upper bounds, one per component, that some assignment meets; half of them with Σ upper = n."""
-    n, k = draw(n_items), draw(st.integers(1, 4))
+def problems(draw, most_items=14):
+    """Data with bounds, one per component, that some assignment meets; half of them with Σ upper = n."""
+    n, k = draw(st.integers(4, most_items)), draw(st.integers(1, 4))
     sizes = np.bincount(draw(arrays(np.intp, n - k, elements=st.integers(0, k - 1))), minlength=k) + 1
     below, above = draw(arrays(np.intp, (2, k), elements=st.integers(0, 4)))
-    return draw(items(n)), np.maximum(sizes - below, 0), sizes + (0 if draw(tight) else above)
+    return draw(items(n)), np.maximum(sizes - below, 0), sizes + (0 if draw(st.booleans()) else above)
 
 
 def fitted(X, lower, upper, **options):
@@ -68,22 +68,28 @@ def test_the_flow_keeps_every_feasible_bound(rounding, problem):
 def test_permuted_bounds_permute_the_answer(scaling, problem, random):
     X, lower, upper = problem
     order = random.sample(range(len(upper)), len(upper))
-    model, permuted = fitted(X, lower, upper, scaling=scaling), fitted(X, lower[order], upper[order], scaling=scaling)
+    model, permuted = (
+        fitted(X, lower, upper, scaling=scaling),
+        fitted(X, lower[order], upper[order], scaling=scaling),
+    )
     assert (permuted.counts_ <= upper[order]).all()
     assert_allclose(
-        permuted.reconstruction_err_, model.reconstruction_err_, rtol=ROUNDING, atol=ROUNDING * np.linalg.norm(X)
+        permuted.reconstruction_err_,
+        model.reconstruction_err_,
+        rtol=ROUNDING,
+        atol=ROUNDING * np.linalg.norm(X),
     )
 
 
 @pytest.mark.parametrize("scaling", ["item", "none"])
 @FITS
-@given(problem=problems(n_items=st.integers(4, 30)), data=st.data())
+@given(problem=problems(most_items=30), data=st.data())
 def test_more_capacity_never_raises_the_cost_of_an_assignment(scaling, problem, data):
     X, lower, upper = problem
     k = len(upper)
     centers = data.draw(items(k))
     model = ONMF(k, scaling=scaling, refine=False)
-    # One item on each centre: the fit finds them, and the assignment of X is at these centres, whatever they are.
+    # One item on each centre: the fit finds them, and X is assigned at these centres, whatever they are.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fewer distinct centres than asked for
         model.fit(centers)

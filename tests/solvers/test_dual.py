@@ -144,7 +144,7 @@ def test_a_larger_penalty_leaves_less_excess(scaling, seed):
 
 
 def test_slots_count_as_many_components():
-    # One centre for three components is as likely as three at the same place, and its bound is the sum of theirs.
+    # One centre for three components is as likely as three there, and its bound is the sum of theirs.
     problem = build(np.arange(6.0)[:, None], [1, 2, 2, 4])
     pooled = Priced(0.3, np.array([[-1.0], [2.0]]), ((0, 1, 2), (3,)), np.array([0.1, 0.0]))
     apart = Priced(
@@ -258,7 +258,7 @@ def test_fixed_centers_give_the_responsibilities_of_the_flow(scaling, seed, beta
 
 @pytest.mark.parametrize("time", range(7))
 def test_moving_centers_end_at_small_residuals_of_one_functional(microarray, time):
-    """Table II at a temperature at which bounds bind: each solver's end is a KKT point in the other's measure."""
+    """Table II at a temperature at which bounds bind: each end is a KKT point in the other's measure."""
     problem = build(table_two(microarray, time), [18, 18, 18])
     beta = 8 * unit_beta(problem)
     origin = problem.distortion.to_data(problem.distortion.origin())
@@ -266,14 +266,19 @@ def test_moving_centers_end_at_small_residuals_of_one_functional(microarray, tim
     start = at(problem, origin + np.array([[1, 0.5], [-1, 0.5], [0, -1.0]]) @ spread, beta)
     rested = problem.rest(start, tol=1e-10, alternations=3000)
     assert rested.residual <= 1e-10
-    cost, even, lower, upper = flow_setting(problem)
+    cost, even, _, upper = flow_setting(problem)
     parameters = FlowParameters(tol=1e-6, max_steps=5000)
     flow = relax(cost, even, start.centers, beta, upper, parameters=parameters)
     assert flow.converged, flow.status
     assert flow.kkt_residual <= 1e-6
     # The dual's end, in the flow's measure: the flow has nothing to do there.
     judged = relax(
-        cost, responsibilities(problem, rested.priced), rested.priced.centers, beta, upper, parameters=parameters
+        cost,
+        responsibilities(problem, rested.priced),
+        rested.priced.centers,
+        beta,
+        upper,
+        parameters=parameters,
     )
     assert judged.kkt_residual <= 1e-6
     assert len(judged.lyapunov) == 1

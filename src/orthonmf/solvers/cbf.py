@@ -30,7 +30,8 @@ def solve(
         k = len(bounds.upper)
         return Relaxed(np.repeat(distortion.origin(), k, axis=0), np.zeros(k), 0.0)
     cost = distortion.flow_cost(distortion.points(items, np.arange(len(items))), items.weight)
-    found = barrier_flow(cost, bounds.upper.astype(np.float64), min_size=bounds.lower.astype(np.float64), parameters=FlowParameters(**options))
+    lower, upper = bounds.lower.astype(np.float64), bounds.upper.astype(np.float64)
+    found = barrier_flow(cost, upper, min_size=lower, parameters=FlowParameters(**options))
     _report(found, monitor, float(items.weight.sum()))
     return Relaxed(_centers(distortion, found), found.prices, found.kkt_residual)
 
