@@ -37,6 +37,4 @@ def alternating_seconds(*calls: Callable[[], object], repeats: int = REPEATS) ->
 def machine() -> str:
     """The machine in a line. On a busy one threads wait for each other, and ratios mean little."""
     cores, load = os.cpu_count() or 1, os.getloadavg()[0]
-    return f"{cores} cores, load {load:.1f}" + (
-        ": BUSY, do not quote these times" if load > cores / 2 else ""
-    )
+    return f"{cores} cores, load {load:.1f}" + (": BUSY, do not quote these times" if load > cores / 2 else "")

@@ -86,9 +86,7 @@ def against_peer(n_items: int, seeds: int, repeats: int) -> list[Requirement]:
         labels, taken = timed(lambda seed=seed: apx_labels(X, COMPONENTS, n_init=RESTARTS, seed=seed))
         times.append(taken)
         errors.append(error_of(X, labels, COMPONENTS))
-        print(
-            f"ONMF-apx, {RESTARTS} restarts, seed {seed}: {taken:.2f} s, error {errors[-1]:.5%}", flush=True
-        )
+        print(f"ONMF-apx, {RESTARTS} restarts, seed {seed}: {taken:.2f} s, error {errors[-1]:.5%}", flush=True)
     return [
         Requirement("our seconds over their median", seconds / statistics.median(times), 1.0),
         Requirement("our error over their lowest", error / min(errors), 1 + 1e-6),
@@ -102,9 +100,7 @@ def memory(n_items: int) -> list[Requirement]:
     """Peak memory of a fit beyond X, as a fraction of X, in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.scaling", "--n", str(n_items), "--peak"]
     report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    print(
-        f"X takes {report['X'] / 2**20:.0f} MiB, the fit {report['beyond'] / 2**20:.0f} MiB more", flush=True
-    )
+    print(f"X takes {report['X'] / 2**20:.0f} MiB, the fit {report['beyond'] / 2**20:.0f} MiB more", flush=True)
     return [Requirement("memory beyond X, over X", report["beyond"] / report["X"], MAX_MEMORY)]
 
 
@@ -163,9 +159,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks scaling")
     parser.add_argument("--n", type=int, default=1_000_000, help="number of items (%(default)s)")
     parser.add_argument("--seeds", type=int, default=5, help="seeds of the peer (%(default)s)")
-    parser.add_argument(
-        "--repeats", type=int, default=3, help="fits of which the median time counts (%(default)s)"
-    )
+    parser.add_argument("--repeats", type=int, default=3, help="fits of which the median time counts (%(default)s)")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--peak", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()

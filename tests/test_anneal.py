@@ -43,9 +43,7 @@ def annealing(X, scaling, schedule=None, tol=1e-8):
 def groups(seed, n_groups=6, n=120, p=5):
     """Groups with skew noise: each transition is discontinuous."""
     rng = np.random.default_rng(seed)
-    return rng.gamma(10.0, size=(n_groups, p))[rng.integers(n_groups, size=n)] + rng.gamma(
-        1.0, 0.5, size=(n, p)
-    )
+    return rng.gamma(10.0, size=(n_groups, p))[rng.integers(n_groups, size=n)] + rng.gamma(1.0, 0.5, size=(n, p))
 
 
 def mirrored(seed, scaling, n=60):
@@ -119,15 +117,11 @@ class TestThePaper:
         assert before.sum() > 50
         assert np.all(history["n_components"][before] == 1)
         places = np.array([history["projection"][i][0] for i in np.flatnonzero(before)])
-        assert_allclose(
-            places, np.broadcast_to(places[-1], places.shape), atol=1e-8 * np.linalg.norm(X, axis=1).max()
-        )
+        assert_allclose(places, np.broadcast_to(places[-1], places.shape), atol=1e-8 * np.linalg.norm(X, axis=1).max())
 
     @pytest.mark.parametrize("seed", range(5))
     @pytest.mark.parametrize("below", [0.05, 0.5, 0.9])
-    def test_below_the_first_critical_value_components_from_anywhere_meet_at_the_centre(
-        self, scaling, below, seed
-    ):
+    def test_below_the_first_critical_value_components_from_anywhere_meet_at_the_centre(self, scaling, below, seed):
         X = groups(seed)
         run = annealing(X, scaling)
         run.run(2)
@@ -170,6 +164,14 @@ def test_critical_values_do_not_depend_on_the_schedule(scaling, seed):
     assert_allclose(nearer, near, rtol=0.03)
     # met on a grid of 1.05, one split after the other
     assert_allclose(coarse, near, rtol=0.06)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_there_are_never_more_components_than_asked_for(scaling, seed):
+    # at growth 1.5 several children pay at once
+    for growth, refine in ((GROWTH, False), (1.5, False), (1.5, True)):
+        model = ONMF(8, scaling=scaling, schedule=growth, refine=refine).fit(groups(seed))
+        assert model.n_components_ == 8
 
 
 @pytest.mark.parametrize("seed", range(4))

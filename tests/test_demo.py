@@ -39,9 +39,7 @@ def test_table_aligns_words_left_and_figures_right() -> None:
 
 
 @pytest.mark.usefixtures("matplotlib")
-def test_demo_prints_every_fit_and_writes_every_figure(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_demo_prints_every_fit_and_writes_every_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert demo.main(["--quick", "--out", str(tmp_path / "out")]) == 0
     output = capsys.readouterr()
     lines = output.out.splitlines()
@@ -68,9 +66,7 @@ def test_demo_without_matplotlib_says_how_to_install_it(
     assert not list(tmp_path.iterdir())
 
 
-def test_demo_fails_when_a_certificate_does(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_demo_fails_when_a_certificate_does(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     one = {"digits": demo.cases(quick=True)["digits"]}
     monkeypatch.setattr(demo, "cases", lambda *, quick: one)

@@ -125,19 +125,17 @@ class Annealing:
 
     def run(self, n_components: int, *, beyond: bool = False) -> State:
         """Anneal until ``n_components`` are distinct; with ``beyond``, also locate the transition past them."""
+        goal = n_components + beyond
         view = self._begin()
-        while view.state.n_components < n_components or (beyond and view.state.n_components == n_components):
+        while view.state.n_components < goal:
             reached = self._climb(view) if view.beta <= self.max_beta else None
             if reached is None:
                 self.exhausted = True
                 break
             before, view = reached
             onset = max(float(view.onsets.min()), before.beta)
-            if view.state.n_components == n_components:
-                self.critical_betas.append(onset)
-                break
-            view = self._split(view, onset, room=n_components - view.state.n_components)
-        return self.states[max(self.states)]
+            view = self._split(view, onset, room=goal - view.state.n_components)
+        return self.states[max(m for m in self.states if m <= n_components)]
 
     def harden(self, state: State) -> State:
         """Raise β at a fixed number of components until the responsibilities are hard."""
@@ -213,7 +211,7 @@ class Annealing:
 
     def _split(self, view: View, onset: float, room: int) -> View:
         """Give the paying children a component each, if J then falls; else go on a little."""
-        children = view.paying[: room if not self.thorough else None]
+        children = view.paying[:room]
         next_id = 1 + max([split.child for split in self.splits], default=0)
         tightly = SPLIT_TOL if self.thorough else 1.0
         settled = self._settle(with_children(view.state, children, next_id), tightly=tightly)

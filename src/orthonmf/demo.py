@@ -90,9 +90,7 @@ def cases(*, quick: bool = False) -> dict[str, Case]:
         "nested": Case("nested clusters", nested, ONMF(scaling="none")),
         "steps": Case("the same, in small steps of β", nested, ONMF(scaling="none", schedule=1.05)),
         "digits": Case("digits", X, ONMF(4 if quick else 10), target),
-        "even": Case(
-            "digits, parts of one size", X, ONMF(4, capacity=50) if quick else ONMF(10, capacity=180)
-        ),
+        "even": Case("digits, parts of one size", X, ONMF(4, capacity=50) if quick else ONMF(10, capacity=180)),
         "fine": Case("digits", X, ONMF(6 if quick else 20), target),
         "pixels": Case("digits", X, ONMF(4 if quick else 8, orthogonal="features")),
     }
@@ -184,8 +182,7 @@ def components_figure(outcome: Outcome) -> Any:
     rows = -(-model.n_components_ // columns)
     figure = _figure(1.15 * columns, 1.5 * rows + 0.6)
     figure.suptitle(
-        f"{model.n_components_} components of {len(outcome.case.X)} handwritten digits: "
-        "each image belongs to exactly one",
+        f"{model.n_components_} components of {len(outcome.case.X)} handwritten digits: each image belongs to exactly one",
         x=0.01,
         ha="left",
         fontsize=14,
@@ -222,9 +219,7 @@ def pixels_figure(model: ONMF) -> Any:
             va="center",
             color=INK if light > 0.5 else "white",
         )
-    axis.set(
-        xticks=[], yticks=[], title=f"{model.n_components_} parts of the digits:\neach pixel belongs to one"
-    )
+    axis.set(xticks=[], yticks=[], title=f"{model.n_components_} parts of the digits:\neach pixel belongs to one")
     axis.spines[:].set_visible(False)
     return figure
 
@@ -261,9 +256,7 @@ def error_figure(outcome: Outcome) -> Any:
     figure = _figure(7.6, 4.4)
     axis = figure.subplots()
     axis.plot(numbers, error, "o-", color=PALETTE[0], lw=1.8, label="orthonmf, one fit each")
-    axis.fill_between(
-        numbers, bound, error.min() / 5, color=FAINT, alpha=0.4, lw=0, label="proven out of reach"
-    )
+    axis.fill_between(numbers, bound, error.min() / 5, color=FAINT, alpha=0.4, lw=0, label="proven out of reach")
     axis.set(
         yscale="log",
         ylim=(error.min() / 5, 1),
@@ -378,12 +371,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m orthonmf.demo", description="What orthonmf does, in a minute."
-    )
-    parser.add_argument(
-        "--out", type=Path, default=Path("demo-output"), help="folder for the figures (%(default)s)"
-    )
+    parser = argparse.ArgumentParser(prog="python -m orthonmf.demo", description="What orthonmf does, in a minute.")
+    parser.add_argument("--out", type=Path, default=Path("demo-output"), help="folder for the figures (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="smaller data, a few seconds")
     return parser
 
