@@ -38,12 +38,8 @@ def flow_cost(costs: Array, capacity: int) -> int:
     items, nodes, sink = np.arange(n), n + np.arange(k), n + k
     solver = min_cost_flow.SimpleMinCostFlow()
     units = costs.ravel().astype(np.int64)
-    solver.add_arcs_with_capacity_and_unit_cost(
-        np.repeat(items, k), np.tile(nodes, n), np.ones_like(units), units
-    )
-    solver.add_arcs_with_capacity_and_unit_cost(
-        nodes, np.full(k, sink), np.full(k, capacity), np.zeros_like(nodes)
-    )
+    solver.add_arcs_with_capacity_and_unit_cost(np.repeat(items, k), np.tile(nodes, n), np.ones_like(units), units)
+    solver.add_arcs_with_capacity_and_unit_cost(nodes, np.full(k, sink), np.full(k, capacity), np.zeros_like(nodes))
     solver.set_nodes_supplies(np.append(items, sink), np.append(np.ones(n, dtype=np.int64), -n))
     if solver.solve() != solver.OPTIMAL:
         raise RuntimeError("OR-tools found no optimum")

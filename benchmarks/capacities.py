@@ -74,9 +74,7 @@ class Report:
 
     def _line(self, name: str, value: float, limit: float | None, unit: str, sense: str, met: bool) -> None:
         self.met &= met
-        required = (
-            "" if limit is None else f", required {sense} {limit:.6g}{unit}: {'met' if met else 'NOT MET'}"
-        )
+        required = "" if limit is None else f", required {sense} {limit:.6g}{unit}: {'met' if met else 'NOT MET'}"
         print(f"  {name}: {value:.6g}{unit}{required}", flush=True)
 
 
@@ -186,9 +184,7 @@ def text_like(n_items: int, n_words: int, per_row: int, seed: int = 0) -> sparse
     rarity = -np.log(frequency)
     words = rng.choice(n_words, size=n_items * per_row, p=frequency).astype(np.int32)
     counts = rng.gamma(2.0, 1.0, size=words.size)
-    rows = sparse.csr_array(
-        (counts * rarity[words], words, np.arange(0, words.size + 1, per_row)), shape=(n_items, n_words)
-    )
+    rows = sparse.csr_array((counts * rarity[words], words, np.arange(0, words.size + 1, per_row)), shape=(n_items, n_words))
     rows.sum_duplicates()
     norms = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
     rows.data /= np.repeat(norms, np.diff(rows.indptr))

@@ -74,9 +74,7 @@ def median_seconds(call: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    print(
-        f"n = {N_ITEMS}, k = {N_COMPONENTS}, d = {N_DIMS}; milliseconds, and how many times longer PIQP takes"
-    )
+    print(f"n = {N_ITEMS}, k = {N_COMPONENTS}, d = {N_DIMS}; milliseconds, and how many times longer PIQP takes")
     for seed in SEEDS:
         problem = random_problem(seed)
         arguments = as_sparse(problem)

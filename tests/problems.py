@@ -54,9 +54,7 @@ class Problem:
     @property
     def labels(self) -> np.ndarray:
         """Labels of the best partition."""
-        return np.array(
-            [next(j for j, part in enumerate(self.best.parts) if part >> i & 1) for i in range(len(self.X))]
-        )
+        return np.array([next(j for j, part in enumerate(self.best.parts) if part >> i & 1) for i in range(len(self.X))])
 
 
 def part_cost(X: np.ndarray, scaling: str, weight: np.ndarray | None = None) -> float:
@@ -72,15 +70,10 @@ def part_cost(X: np.ndarray, scaling: str, weight: np.ndarray | None = None) -> 
     return float(weight @ np.sum((X - mean) ** 2, axis=1))
 
 
-def partition_cost(
-    X: np.ndarray, labels: np.ndarray, scaling: str, weight: np.ndarray | None = None
-) -> float:
+def partition_cost(X: np.ndarray, labels: np.ndarray, scaling: str, weight: np.ndarray | None = None) -> float:
     """The cost of a partition with the best centres."""
     labels = np.asarray(labels)
-    return sum(
-        part_cost(X[labels == label], scaling, None if weight is None else weight[labels == label])
-        for label in np.unique(labels)
-    )
+    return sum(part_cost(X[labels == label], scaling, None if weight is None else weight[labels == label]) for label in np.unique(labels))
 
 
 def subset_costs(X: np.ndarray, scaling: str, weight: np.ndarray | None = None) -> np.ndarray:
@@ -160,10 +153,7 @@ def _data() -> Iterator[tuple[str, np.ndarray, np.ndarray | None]]:
 
 #: Each for two to four components in both scalings.
 PROBLEMS = tuple(
-    Problem(name, X, weight, scaling, n_components)
-    for name, X, weight in _data()
-    for scaling in SCALINGS
-    for n_components in (2, 3, 4)
+    Problem(name, X, weight, scaling, n_components) for name, X, weight in _data() for scaling in SCALINGS for n_components in (2, 3, 4)
 )
 
 

@@ -175,9 +175,7 @@ def test_equal_to_brute_force(kind, bounds, seed):
 def test_brute_force_with_eight_items_and_four_components():
     rng = np.random.default_rng(0)
     costs, lower, upper = rng.normal(size=(8, 4)), [1, 0, 2, 0], [2, 2, 3, 2]
-    assert transport(costs, lower, upper).cost == pytest.approx(
-        brute_force(costs, lower, upper), rel=ROUNDING
-    )
+    assert transport(costs, lower, upper).cost == pytest.approx(brute_force(costs, lower, upper), rel=ROUNDING)
 
 
 @pytest.mark.parametrize("seed", range(5))

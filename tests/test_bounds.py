@@ -95,9 +95,7 @@ def test_sums_may_just_meet_the_number_of_items():
     assert lower([50, 30, 20]) == [50, 30, 20]
 
 
-@pytest.mark.parametrize(
-    "value", [0, 0.0, -1, -0.5, np.nan, np.inf, -np.inf, 2.5, 1.0000001, "half", True, None, 1j]
-)
+@pytest.mark.parametrize("value", [0, 0.0, -1, -0.5, np.nan, np.inf, -np.inf, 2.5, 1.0000001, "half", True, None, 1j])
 @pytest.mark.parametrize("vector", [False, True])
 def test_capacities_that_are_none(value, vector):
     if value is None and not vector:
@@ -185,9 +183,7 @@ def test_bounds_of_a_sample_are_feasible(n_items, n_sample):
         ([34, 34, 34], [33, 33, 33]),
     ):
         part = n_items / 100
-        bounds = Bounds(
-            np.floor(np.array(lower_) * part).astype(int), np.ceil(np.array(upper_) * part).astype(int), True
-        )
+        bounds = Bounds(np.floor(np.array(lower_) * part).astype(int), np.ceil(np.array(upper_) * part).astype(int), True)
         small = bounds.scaled(n_items, n_sample)
         assert small.upper.sum() >= n_sample >= small.lower.sum()
         assert (small.lower <= small.upper).all()

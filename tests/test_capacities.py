@@ -123,10 +123,7 @@ def test_bounds_and_certificate_hold(orthogonal, scaling, kind, weighted):
     assert_allclose(again.error, model.reconstruction_err_, rtol=1e-9)
     assert model.certificate_.bounds is not None
     # The free fit of these groups has components of 20 and of 6.
-    assert (
-        model.certificate_.error
-        > ONMF(4, orthogonal=orthogonal, scaling=scaling).fit(given, sample_weight=weight).reconstruction_err_
-    )
+    assert model.certificate_.error > ONMF(4, orthogonal=orthogonal, scaling=scaling).fit(given, sample_weight=weight).reconstruction_err_
 
 
 @pytest.mark.parametrize("orthogonal", ["samples", "features"])
@@ -134,9 +131,7 @@ def test_bounds_and_certificate_hold(orthogonal, scaling, kind, weighted):
 def test_flow_on_weighted_sparse_data_keeps_bounds(scaling, orthogonal):
     X = sparse.csr_array(groups() if orthogonal == "samples" else groups().T)
     weight = np.random.default_rng(1).gamma(1.0, size=X.shape[0])
-    model = ONMF(
-        4, orthogonal=orthogonal, scaling=scaling, capacity=12, min_size=8, solver="cbf", refine=False
-    )
+    model = ONMF(4, orthogonal=orthogonal, scaling=scaling, capacity=12, min_size=8, solver="cbf", refine=False)
     model.fit(X, sample_weight=weight)
     assert within(model, 8, 12)
 
@@ -203,9 +198,7 @@ def test_auto_needs_one_bound_for_all(name):
 @pytest.mark.parametrize("scaling", ["item", "none"])
 def test_component_j_keeps_bound_j(scaling, refine, solver):
     lower, upper = [0, 9, 0, 15], [5, 10, 20, 16]
-    model = ONMF(4, scaling=scaling, capacity=upper, min_size=lower, refine=refine, solver=solver).fit(
-        groups()
-    )
+    model = ONMF(4, scaling=scaling, capacity=upper, min_size=lower, refine=refine, solver=solver).fit(groups())
     assert within(model, lower, upper)
     assert model.components_.shape[0] == 4
 
@@ -253,9 +246,7 @@ def test_assign_is_the_best_of_all_assignments():
     means = model.components_ / np.sqrt(model.counts_)[:, None]
     costs = ((new[:, None] - means) ** 2).sum(axis=2)
     labels = model.assign(new, capacity=4)
-    best = min(
-        costs[np.arange(8), list(each)].sum() for each in product(range(2), repeat=8) if sum(each) == 4
-    )
+    best = min(costs[np.arange(8), list(each)].sum() for each in product(range(2), repeat=8) if sum(each) == 4)
     assert_allclose(costs[np.arange(8), labels].sum(), best, rtol=1e-12)
 
 
@@ -280,9 +271,7 @@ def test_nearest_rounding_reports_what_it_exceeds():
 @pytest.mark.parametrize("solver", ["dual", "cbf"])
 @pytest.mark.parametrize("seed", range(3))
 def test_nearest_rounding_says_nothing_when_nothing_is_exceeded(seed, solver):
-    model = ONMF(3, scaling="none", capacity=15, rounding="nearest", solver=solver).fit(
-        groups(seed, (16, 14, 10))
-    )
+    model = ONMF(3, scaling="none", capacity=15, rounding="nearest", solver=solver).fit(groups(seed, (16, 14, 10)))
     assert ("exceeded" in model.status_) == (model.counts_.max() > 15)
     assert model.certificate_.claims["every size is within its bounds"] == (model.counts_.max() <= 15)
 
@@ -395,9 +384,7 @@ def test_one_component_one_item_and_one_each():
 @pytest.mark.parametrize("solver", ["dual", "cbf"])
 @pytest.mark.parametrize("scaling", ["item", "none"])
 def test_the_same_again(scaling, solver):
-    fits = [
-        ONMF(4, scaling=scaling, capacity=11, solver=solver, n_jobs=jobs).fit(groups()) for jobs in (1, 2)
-    ]
+    fits = [ONMF(4, scaling=scaling, capacity=11, solver=solver, n_jobs=jobs).fit(groups()) for jobs in (1, 2)]
     for other in fits[1:]:
         assert_array_equal(other.labels_, fits[0].labels_)
         assert_array_equal(other.components_, fits[0].components_)

@@ -65,9 +65,7 @@ class TestReconstructionError:
         expected = reconstruction_error(X, T, C)
         assert_allclose(reconstruction_error(as_sparse(X), T, C), expected, rtol=ROUNDING)
         assert_allclose(reconstruction_error(X, as_sparse(T), C), expected, rtol=ROUNDING)
-        assert_allclose(
-            reconstruction_error(as_sparse(X), as_sparse(T), as_sparse(C)), expected, rtol=ROUNDING
-        )
+        assert_allclose(reconstruction_error(as_sparse(X), as_sparse(T), as_sparse(C)), expected, rtol=ROUNDING)
 
     def test_duplicate_sparse_entries_add(self):
         twice = sparse.csr_array((np.array([1.0, 2.0]), np.array([0, 0]), np.array([0, 2])), shape=(1, 1))
@@ -101,9 +99,7 @@ class TestReconstructionError:
         error = reconstruction_error(X, T, C)
         assert_allclose(reconstruction_error(X * scale, T * scale, C), error, rtol=1e-13)
         norm = reconstruction_error(X, T, C, relative=False)
-        assert_allclose(
-            reconstruction_error(X * scale, T, C * scale, relative=False), norm * scale, rtol=1e-13
-        )
+        assert_allclose(reconstruction_error(X * scale, T, C * scale, relative=False), norm * scale, rtol=1e-13)
 
     def test_size_is_that_of_the_absolute_value(self):
         assert reconstruction_error([[-3e200, 4.0]], [[0.0]], [[0.0, 0.0]]) == 1.0
@@ -125,9 +121,7 @@ class TestReconstructionError:
 
     def test_small_error_keeps_its_digits(self):
         # ‖X‖² − 2⟨X, TC⟩ + ‖TC‖² cannot see anything below 1e-8.
-        assert_allclose(
-            reconstruction_error([[1.0, 2.0**-40]], [[1.0]], [[1.0, 0.0]]), 2.0**-40, rtol=ROUNDING
-        )
+        assert_allclose(reconstruction_error([[1.0, 2.0**-40]], [[1.0]], [[1.0, 0.0]]), 2.0**-40, rtol=ROUNDING)
 
     def test_zero_data(self):
         zero = np.zeros((2, 2))
@@ -249,9 +243,7 @@ class TestSparsity:
 
     def test_explicit_and_cancelled_zeros_are_zeros(self):
         stored = sparse.csr_array((np.array([0.0, 1.0, -1.0]), ([0, 1, 1], [0, 1, 1])), shape=(2, 2))
-        duplicates = sparse.csr_array(
-            (np.array([1.0, -1.0]), np.array([1, 1]), np.array([0, 0, 2])), shape=(2, 2)
-        )
+        duplicates = sparse.csr_array((np.array([1.0, -1.0]), np.array([1, 1]), np.array([0, 0, 2])), shape=(2, 2))
         assert sparsity(stored) == 1.0
         assert sparsity(duplicates) == 1.0
 

@@ -60,9 +60,7 @@ def dense_critical_values(X, weight, distortion, state, scaling):
     """β_cr of every component by p × p matrices: 1/(2 λ_max(Cov)); min (uᵀSu − ψᵀSψ)/(2 ψᵀMψ) over ψ ⟂ u."""
     found = []
     resp = responsibilities(X, weight, distortion, state, scaling)
-    for q, center in zip(
-        resp / resp.sum(axis=1, keepdims=True), distortion.to_data(state.centers), strict=True
-    ):
+    for q, center in zip(resp / resp.sum(axis=1, keepdims=True), distortion.to_data(state.centers), strict=True):
         if scaling == "none":
             spread = np.linalg.eigvalsh((q * (X - center).T) @ (X - center))[-1]
             found.append(1 / (2 * spread))
@@ -180,9 +178,7 @@ def second_difference(engine, distortion, state, directions, j):
     log_mass = np.append(state.log_mass, state.log_mass[j] - np.log(2))
     log_mass[j] -= np.log(2)
     pair = state.set(centers=np.vstack([up, down[j]]), log_mass=log_mass)
-    return (
-        soft_pass(engine, distortion, state).log_partition - soft_pass(engine, distortion, pair).log_partition
-    )
+    return soft_pass(engine, distortion, state).log_partition - soft_pass(engine, distortion, pair).log_partition
 
 
 class TestScan:
@@ -278,18 +274,14 @@ class TestScan:
 
 class TestDistinct:
     def test_joins_coincident_components(self):
-        state = State(
-            1.0, np.array([[0.0], [5.0], [1e-3], [5.0]]), np.log([0.1, 0.2, 0.3, 0.4]), (3, 1, 4, 5)
-        )
+        state = State(1.0, np.array([[0.0], [5.0], [1e-3], [5.0]]), np.log([0.1, 0.2, 0.3, 0.4]), (3, 1, 4, 5))
         found = distinct(state)
         assert_array_equal(found.centers, [[0], [5]])
         assert_allclose(np.exp(found.log_mass), [0.4, 0.6], rtol=1e-14)
         assert found.ids == (3, 1)
 
     def test_drops_massless_components(self):
-        state = State(
-            1.0, np.array([[0.0], [5.0], [9.0]]), np.array([np.log(0.4), -np.inf, np.log(0.6)]), (0, 1, 2)
-        )
+        state = State(1.0, np.array([[0.0], [5.0], [9.0]]), np.array([np.log(0.4), -np.inf, np.log(0.6)]), (0, 1, 2))
         found = distinct(state)
         assert_array_equal(found.centers, [[0], [9]])
         assert_allclose(np.exp(found.log_mass), [0.4, 0.6], rtol=1e-14)

@@ -110,9 +110,7 @@ class Nearest:
     shortfall: int
 
 
-def transport(
-    costs: ArrayLike | Costs, lower: ArrayLike, upper: ArrayLike, *, prices: ArrayLike | None = None
-) -> Assignment:
+def transport(costs: ArrayLike | Costs, lower: ArrayLike, upper: ArrayLike, *, prices: ArrayLike | None = None) -> Assignment:
     """Assign every item to one component at least cost, within bounds on the sizes.
 
     Parameters
@@ -146,9 +144,7 @@ def transport(
     return _prove(problem, _repair(problem, _settle(problem, start)))
 
 
-def certify(
-    costs: ArrayLike | Costs, lower: ArrayLike, upper: ArrayLike, *, labels: Labels, prices: Array
-) -> Assignment:
+def certify(costs: ArrayLike | Costs, lower: ArrayLike, upper: ArrayLike, *, labels: Labels, prices: Array) -> Assignment:
     """Cost, sizes and gap of ``labels`` (n_items,) at ``prices`` (n_components,); out of bounds it is inf."""
     return _certify(_problem(costs, lower, upper), np.asarray(labels), np.asarray(prices))
 
@@ -227,9 +223,7 @@ def _problem(costs: ArrayLike | Costs, lower: ArrayLike, upper: ArrayLike) -> _P
         raise InfeasibleCapacityError(f"component {j} takes at least {low[j]} and at most {high[j]} items.")
     low, high = np.clip(low, 0, None), np.minimum(high, n)  # the sums of the latter cannot overflow
     if (missing := n - high.sum()) > 0:
-        raise InfeasibleCapacityError(
-            f"upper bounds leave {missing} of {n} items without a place; raise them."
-        )
+        raise InfeasibleCapacityError(f"upper bounds leave {missing} of {n} items without a place; raise them.")
     if (missing := low.sum() - n) > 0:
         raise InfeasibleCapacityError(f"lower bounds ask for {missing} more than {n} items; lower them.")
     return _Problem(table, low, high, n, k)

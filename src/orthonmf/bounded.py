@@ -93,9 +93,7 @@ class Bounded:
         costs = ItemCosts(self.engine, self.distortion, centers).held()
         return transport(costs, self._lower, self.bounds.upper, prices=prices)
 
-    def alternate(
-        self, centers: Array, *, prices: Array | None = None, bound: float = np.inf, max_passes: int = 300
-    ) -> Partition | None:
+    def alternate(self, centers: Array, *, prices: Array | None = None, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
         """Alternate exact assignment and best centres; None when the cost will clearly end above ``bound``."""
         labels, before, stable = None, np.inf, False
         many = self.engine.n_items > MANY_ITEMS

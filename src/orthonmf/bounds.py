@@ -54,9 +54,7 @@ def parse_bounds(capacity: Any, min_size: Any, n_components: int, n_items: int) 
     upper = np.minimum(upper, n_items)  # whose sum cannot overflow
     lower = _each("min_size", min_size, n_components, n_items, default=0, round_=ceil, least=0)
     for j in np.flatnonzero(lower > upper):
-        raise InvalidInputError(
-            f"min_size {lower[j]} is above capacity {upper[j]} for component {j}; expected min_size at most capacity."
-        )
+        raise InvalidInputError(f"min_size {lower[j]} is above capacity {upper[j]} for component {j}; expected min_size at most capacity.")
     _check_sums(capacity, lower, upper, n_items)
     return Bounds(lower, upper, np.ndim(capacity) > 0 or np.ndim(min_size) > 0)
 
@@ -106,9 +104,7 @@ def _each(name: str, value: Any, n_components: int, n_items: int, *, default: in
         return np.full(n_components, _items(name, value, n_items, round_, least))
     values = list(value)
     if len(values) != n_components:
-        raise InvalidInputError(
-            f"{name} has {len(values)} values; expected one value, or {n_components}, one for each component."
-        )
+        raise InvalidInputError(f"{name} has {len(values)} values; expected one value, or {n_components}, one for each component.")
     return np.array([_items(name, each, n_items, round_, least) for each in values])
 
 

@@ -38,7 +38,8 @@ class Certificate:
     relative_error : float
         error / ‖X‖_F.
     lower_bound : float or None
-        No factorisation of this rank has a smaller error (Eckart–Young); None when it was too large to compute.
+        No factorisation of this rank and scaling has a smaller error (Eckart–Young, about the mean for scaling "none"); None when it was
+        too large to compute.
     gap : float
         What moving items to their nearest component would still gain, as a fraction of the squared error.
     stationarity : float
@@ -77,7 +78,7 @@ class Certificate:
 
     @property
     def bound_ratio(self) -> float | None:
-        """error / lower_bound: at most this factor from the best factorisation of this rank, orthogonal or not."""
+        """error / lower_bound: at most this factor from the best factorisation of this rank and scaling."""
         if self.lower_bound is None or self.lower_bound <= 0:
             return None
         return self.error / self.lower_bound

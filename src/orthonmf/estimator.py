@@ -34,9 +34,7 @@ from .transitions import persistence
 
 def _assigns_samples(self: ONMF) -> bool:
     if self.orthogonal != "samples":
-        raise AttributeError(
-            f"This method assigns samples; with orthogonal={self.orthogonal!r} the features are assigned: see labels_."
-        )
+        raise AttributeError(f"This method assigns samples; with orthogonal={self.orthogonal!r} the features are assigned: see labels_.")
     return True
 
 
@@ -237,9 +235,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.fit(X, sample_weight=sample_weight)
         if self.orthogonal == "features":
             return self.transform(X)
-        return one_per_row(
-            self.scale_, self.labels_, self.n_components_, sparse=self.sparse_output, dtype=self.scale_.dtype
-        )
+        return one_per_row(self.scale_, self.labels_, self.n_components_, sparse=self.sparse_output, dtype=self.scale_.dtype)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:
         """Factorise X and return ``labels_``.
@@ -275,9 +271,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if self.orthogonal == "features":
             return np.asarray(X @ self.components_.T)
         assigned = self._assigned(X)
-        return one_per_row(
-            assigned.scale, assigned.labels, self.n_components_, sparse=self.sparse_output, dtype=X.dtype
-        )
+        return one_per_row(assigned.scale, assigned.labels, self.n_components_, sparse=self.sparse_output, dtype=X.dtype)
 
     @available_if(_assigns_samples)
     def predict(self, X: Any) -> Labels:
@@ -432,9 +426,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         n_items = engine.n_items
         kind = "rows" if self.orthogonal == "samples" else "columns"
         if self.n_components != "auto" and self.n_components > n_items:  # type: ignore[operator]
-            raise InvalidInputError(
-                f"n_components={self.n_components} is more than the {n_items} {kind} of X; ask for at most {n_items}."
-            )
+            raise InvalidInputError(f"n_components={self.n_components} is more than the {n_items} {kind} of X; ask for at most {n_items}.")
         auto = self.n_components == "auto"
         if not auto:
             parse_bounds(self.capacity, self.min_size, int(self.n_components), n_items)
@@ -500,10 +492,11 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.n_components_ = len(factors.components)
         self._bounds = result.bounds
         given = None if result.bounds is None else result.labels
-        assigned = factors.assign(engine, given) if self.orthogonal == "samples" else None
-        self.labels_ = result.labels if assigned is None else assigned.labels
-        scale = factors.components.max(axis=0) if assigned is None else assigned.scale
-        self.scale_ = scale.astype(dtype)
+        if self.orthogonal == "samples":
+            assigned = factors.assign(engine, given)
+        else:
+            assigned = Assigned(result.labels, factors.components.max(axis=0))
+        self.labels_, self.scale_ = assigned.labels, assigned.scale.astype(dtype)
         self.counts_ = np.bincount(self.labels_, minlength=self.n_components_)
         # d in the units of X is d in the engine's units times 4**−shift, so β is β times 4**shift; a line has no units.
         unit = 0 if self.scaling == "item" else engine.shift

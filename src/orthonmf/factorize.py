@@ -149,9 +149,7 @@ def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
     return _finished(engine, distortion, search, monitor)
 
 
-def _anneal(
-    engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: _Search
-) -> None:
+def _anneal(engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: _Search) -> None:
     """The start of the search: components that the annealing tells apart."""
     asked = request.n_components
     few = RANK_ITEMS if asked is None else max(ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT * asked)
@@ -211,9 +209,7 @@ def _number(annealing: Annealing, search: _Search, engine: Engine, least: int) -
     return number
 
 
-def _settle(
-    engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: _Search
-) -> None:
+def _settle(engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: _Search) -> None:
     """The end of the search, on all items."""
     n_components = len(search.centers) if request.n_components is None else request.n_components
     search.bounds = parse_bounds(request.capacity, request.min_size, n_components, engine.n_items)
@@ -246,9 +242,7 @@ def _improve(engine: Engine, distortion: Distortion, request: Request, search: _
 # -- under bounds ---------------------------------------------------------------------------------------------------------------
 
 
-def _bound_search(
-    engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: _Search
-) -> None:
+def _bound_search(engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: _Search) -> None:
     """From the solver's relaxed solution, and from the free components made feasible, to the better of the two, refined."""
     bounds = search.bounds
     if bounds is None:

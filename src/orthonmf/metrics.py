@@ -38,9 +38,7 @@ _BLOCK_ENTRIES = 2**20
 _EXPONENT_OF_ZERO = -4096
 
 
-def reconstruction_error(
-    X: Matrix, T: Matrix, C: Matrix, *, sample_weight: ArrayLike | None = None, relative: bool = True
-) -> float:
+def reconstruction_error(X: Matrix, T: Matrix, C: Matrix, *, sample_weight: ArrayLike | None = None, relative: bool = True) -> float:
     """Frobenius norm of the residual X − T C, by default as a fraction of that of X.
 
     Parameters
@@ -117,10 +115,7 @@ def orthogonality(F: Matrix, *, axis: int = 1) -> float:
     """
     F = _as_matrix(F, "F")
     if axis not in (0, 1):
-        raise InvalidInputError(
-            f"axis={axis!r}, expected 1 (components are the columns of F) or 0 (its rows). "
-            "Pass 1 for T, 0 for C."
-        )
+        raise InvalidInputError(f"axis={axis!r}, expected 1 (components are the columns of F) or 0 (its rows). Pass 1 for T, 0 for C.")
     if axis == 0:
         F = F.T.tocsr() if sparse.issparse(F) else F.T
     gram = _gram(F)
@@ -153,8 +148,7 @@ def sparsity(F: Matrix, *, threshold: float = 0.0) -> float:
     F = _as_matrix(F, "F")
     if not 0.0 <= threshold < 1.0:
         raise InvalidInputError(
-            f"threshold={threshold!r}, expected a fraction of the largest entry, 0 <= threshold < 1. "
-            "Pass 0 to count exact zeros only."
+            f"threshold={threshold!r}, expected a fraction of the largest entry, 0 <= threshold < 1. Pass 0 to count exact zeros only."
         )
     cut = threshold * _max_abs(F).max()
     n, m = F.shape
@@ -167,9 +161,7 @@ def _as_matrix(A: Matrix, name: str) -> Matrix:
     try:
         matrix = check_array(A, accept_sparse="csr", input_name=name)
     except ValueError as error:
-        raise InvalidInputError(
-            f"{name} cannot be used: {error} Pass a finite 2-D array or sparse matrix of numbers."
-        ) from error
+        raise InvalidInputError(f"{name} cannot be used: {error} Pass a finite 2-D array or sparse matrix of numbers.") from error
     if sparse.issparse(matrix) and not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
@@ -191,9 +183,7 @@ def _root_weight(sample_weight: ArrayLike | None, n: int) -> tuple[Array, int]:
         return np.ones((n, 1)), 0
     weight = np.asarray(sample_weight, dtype=np.float64)
     if weight.shape != (n,):
-        raise InvalidInputError(
-            f"sample_weight has shape {weight.shape}, expected ({n},): pass one weight for each row of X."
-        )
+        raise InvalidInputError(f"sample_weight has shape {weight.shape}, expected ({n},): pass one weight for each row of X.")
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0.0)))
     if bad.size:
         raise InvalidInputError(
@@ -202,8 +192,7 @@ def _root_weight(sample_weight: ArrayLike | None, n: int) -> tuple[Array, int]:
         )
     if not weight.any():
         raise InvalidInputError(
-            "sample_weight is all zero, expected a positive weight for at least one row: "
-            "pass None to weigh all rows alike."
+            "sample_weight is all zero, expected a positive weight for at least one row: pass None to weigh all rows alike."
         )
     root = np.sqrt(weight)
     exponent = int(_exponents(root).max())

@@ -130,9 +130,7 @@ def labelled_pass(engine: Engine, distortion: Distortion, centers: Array, labels
     return stats
 
 
-def alternate(
-    engine: Engine, distortion: Distortion, centers: Array, *, bound: float = np.inf, max_passes: int = 300
-) -> Partition | None:
+def alternate(engine: Engine, distortion: Distortion, centers: Array, *, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
     """Alternate nearest labels and best centres to a fixed point; the cost never rises.
 
     None when a component empties, or when the cost will clearly end above ``bound``.
@@ -153,9 +151,7 @@ def alternate(
     return Partition(labels, centers, labelled_pass(engine, distortion, centers, labels), at_rest=False)
 
 
-def centered(
-    engine: Engine, distortion: Distortion, labels: Labels, centers: Array, *, max_passes: int = 100
-) -> Partition:
+def centered(engine: Engine, distortion: Distortion, labels: Labels, centers: Array, *, max_passes: int = 100) -> Partition:
     """The best centres for given labels."""
     before = np.inf
     for _ in range(max_passes):
@@ -196,9 +192,7 @@ class Free:
     distortion: Distortion
     free = True
 
-    def alternate(
-        self, centers: Array, *, prices: Array | None = None, bound: float = np.inf, max_passes: int = 300
-    ) -> Partition | None:
+    def alternate(self, centers: Array, *, prices: Array | None = None, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
         """Alternate nearest labels and best centres; see ``alternate``."""
         return alternate(self.engine, self.distortion, centers, bound=bound, max_passes=max_passes)
 
@@ -216,9 +210,7 @@ class Assigner(Protocol):
 
     free: bool
 
-    def alternate(
-        self, centers: Array, *, prices: Array | None = None, bound: float = np.inf, max_passes: int = 300
-    ) -> Partition | None:
+    def alternate(self, centers: Array, *, prices: Array | None = None, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
         """Alternate labels and centres to a fixed point; None when one will clearly end above ``bound``."""
 
     def allows(self, sizes: Labels) -> bool:

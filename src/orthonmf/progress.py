@@ -96,9 +96,7 @@ class Monitor:
         """Take note of a settled temperature."""
         self.temperatures.append(record)
         if self.verbose:
-            self._say(
-                f"beta {record.beta:.4g}  components {record.n_components}  J {record.free_energy:.6g}  passes {record.passes}"
-            )
+            self._say(f"beta {record.beta:.4g}  components {record.n_components}  J {record.free_energy:.6g}  passes {record.passes}")
         if self.listener is not None:
             self.listener(record)
 
@@ -131,8 +129,8 @@ def history(temperatures: list[Temperature], splits: list[Any], basis: Array, un
     """The annealing as arrays, one entry per temperature, in the units of X (2**−unit of the engine's).
 
     Keys: ``beta``, ``n_components``, ``free_energy``, ``distortion``, ``entropy``, ``passes`` (arrays); ``projection`` (list of arrays of
-    shape (n_components, 2), the centres in a fixed plane); ``ids`` (list of tuples, names of the components); ``lyapunov`` (list, the flow's V or None); ``splits`` (list of (β,
-    parent, child)).
+    shape (n_components, 2), the centres in a fixed plane); ``ids`` (list of tuples, names of the components); ``lyapunov`` (list, the
+    flow's V or None); ``splits`` (list of (β, parent, child)).
     """
     columns: dict[str, Any] = {
         name: np.array([getattr(record, name) for record in temperatures])
@@ -142,9 +140,7 @@ def history(temperatures: list[Temperature], splits: list[Any], basis: Array, un
     for name in ("free_energy", "distortion"):
         columns[name] = in_units(columns[name], -2 * unit)
     columns["projection"] = [in_units(record.centers @ basis, -unit) for record in temperatures]
-    columns["lyapunov"] = [
-        None if record.lyapunov is None else in_units(record.lyapunov, -2 * unit) for record in temperatures
-    ]
+    columns["lyapunov"] = [None if record.lyapunov is None else in_units(record.lyapunov, -2 * unit) for record in temperatures]
     columns["ids"] = [record.ids for record in temperatures]
     columns["splits"] = [(float(in_units(split.beta, 2 * unit)), split.parent, split.child) for split in splits]
     return columns

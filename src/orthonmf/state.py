@@ -48,9 +48,7 @@ class Stats(Additive):
     def entropy(self, state: State) -> float:
         """−Σ ω_i p_ij log p_ij at the state the sums were taken at: log p_ij = log α_j − β d_ij − log Z_i."""
         present = self.mass > 0
-        return float(
-            self.log_partition + state.beta * self.distortion - np.dot(self.mass[present], state.log_mass[present])
-        )
+        return float(self.log_partition + state.beta * self.distortion - np.dot(self.mass[present], state.log_mass[present]))
 
 
 @dataclass(frozen=True)

@@ -270,9 +270,7 @@ def halves(distortion: Distortion, at: Settled, criticals: Criticals) -> list[Ch
         excess = np.where(criticals.beta > 0, at.state.beta / criticals.beta, np.inf) - 1
     centers = distortion.moved(at.state.centers, criticals.directions, spread)
     mass = np.exp(at.state.log_mass) / 2
-    return [
-        Child(j, float(excess[j]), float(criticals.beta[j]), centers[j], float(mass[j])) for j in range(len(mass))
-    ]
+    return [Child(j, float(excess[j]), float(criticals.beta[j]), centers[j], float(mass[j])) for j in range(len(mass))]
 
 
 def with_children(state: State, children: list[Child], next_id: int) -> State:

@@ -68,9 +68,7 @@ class TestDistances:
         engine, distortion, items, state = random_case(seed, kind=kind)
         X = items.rows.take(np.arange(engine.n_items)) + distortion.ref
         expected = naive(X, distortion.to_data(state.centers))
-        assert_allclose(
-            distortion.pairs(items, state.centers).distance, expected.astype(float), rtol=ROUNDING
-        )
+        assert_allclose(distortion.pairs(items, state.centers).distance, expected.astype(float), rtol=ROUNDING)
 
     @pytest.mark.parametrize("seed", range(3))
     @pytest.mark.parametrize(
@@ -98,9 +96,7 @@ class TestCenters:
     @pytest.mark.parametrize("seed", range(5))
     def test_round_trip(self, seed):
         _, distortion, _, state = random_case(seed)
-        assert_allclose(
-            distortion.to_frame(distortion.to_data(state.centers)), state.centers, rtol=1e-14, atol=1e-14
-        )
+        assert_allclose(distortion.to_frame(distortion.to_data(state.centers)), state.centers, rtol=1e-14, atol=1e-14)
 
     @pytest.mark.parametrize("seed", range(5))
     def test_center_is_the_minimum(self, seed):
@@ -126,9 +122,7 @@ class TestCenters:
         for index in np.ndindex(*slope.shape):
             step = np.zeros_like(slope)
             step[index] = 1e-4  # central differences of a parabola are exact up to rounding / step
-            up, down = (
-                np.vdot(resp, distortion.pairs(items, state.centers + s).distance) for s in (step, -step)
-            )
+            up, down = (np.vdot(resp, distortion.pairs(items, state.centers + s).distance) for s in (step, -step))
             numeric[index] = (up - down) / 2e-4
         assert_allclose(slope, numeric, rtol=1e-7, atol=1e-7)
 
@@ -137,9 +131,7 @@ class TestCenters:
         engine, distortion, _, state = random_case(seed)
         stats = soft_pass(engine, distortion, state)
         step = distortion.slope(state, stats) / (2 * distortion.curvature(state, stats)[:, None])
-        assert_allclose(
-            state.centers - step, distortion.center(stats.sums, stats.mass), rtol=ROUNDING, atol=ROUNDING
-        )
+        assert_allclose(state.centers - step, distortion.center(stats.sums, stats.mass), rtol=ROUNDING, atol=ROUNDING)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -149,9 +149,7 @@ class TestCenters:
 
     def test_vanished_direction_becomes_the_reference(self):
         _, _, distortion, _, state = random_case(0)
-        assert_array_equal(
-            distortion.center(np.zeros_like(state.centers[:1]), np.ones(1)), distortion.origin()
-        )
+        assert_array_equal(distortion.center(np.zeros_like(state.centers[:1]), np.ones(1)), distortion.origin())
 
     @pytest.mark.parametrize("seed", range(5))
     def test_slope_is_the_derivative(self, seed):
@@ -248,9 +246,7 @@ class TestMoves:
         lines = [line_of(X[m], weight[m]) for m in parts]
         cost = np.array([part_cost(X[m], "item", weight[m]) for m in parts])
         mass = cost + [first for _, first, _ in lines]
-        found = distortion.merge(
-            distortion.to_frame(np.vstack([center for center, _, _ in lines])), mass, cost
-        )
+        found = distortion.merge(distortion.to_frame(np.vstack([center for center, _, _ in lines])), mass, cost)
         for j, first in enumerate(parts):
             for other, second in enumerate(parts):
                 if j != other:
@@ -266,9 +262,7 @@ def test_least_quotient_of_the_pencil_is_that_of_the_dense_problem(seed):
     engine, X, distortion, items, state = random_case(seed)
     resp, pairs, _ = soft(distortion, items, state)
     for _ in range(100):  # centres at rest for these responsibilities
-        state = state.set(
-            centers=distortion.center(distortion.sums(items, resp, pairs.inner), resp.sum(axis=1))
-        )
+        state = state.set(centers=distortion.center(distortion.sums(items, resp, pairs.inner), resp.sum(axis=1)))
         pairs = distortion.pairs(items, state.centers)
     stats = soft_pass(engine, distortion, state)
     resp, pairs, _ = soft(distortion, items, state)
@@ -285,9 +279,7 @@ def test_least_quotient_of_the_pencil_is_that_of_the_dense_problem(seed):
         for axis in axes:
             directions = np.where(np.arange(state.n_components)[:, None] == j, axis, 0.0)
             moments = distortion.moments(items, resp, pairs, state.centers, directions)
-            found.append(
-                [form[j] @ axes.T for form in distortion.pencil(stats, state.centers, directions, moments)]
-            )
+            found.append([form[j] @ axes.T for form in distortion.pencil(stats, state.centers, directions, moments)])
         forms = np.swapaxes(found, 0, 1)
         assert_allclose(forms[0], stiff, rtol=1e-9, atol=1e-12)
         assert_allclose(1 / eigh(forms[1], forms[0], eigvals_only=True)[-1], expected, rtol=1e-9)

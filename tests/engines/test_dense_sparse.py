@@ -64,9 +64,7 @@ class TestByHand:
 
     def test_frame(self, kind):
         # 2 (1, 0) − 1 (0, 1) = (2, −1) and ½ (3, 4) − 2 (0, 1) = (1.5, 0)
-        rows = whole(build(kind, self.X)).framed(
-            np.array([2.0, 0.5]), np.array([1.0, 2.0]), np.array([0.0, 1.0])
-        )
+        rows = whole(build(kind, self.X)).framed(np.array([2.0, 0.5]), np.array([1.0, 2.0]), np.array([0.0, 1.0]))
         assert_array_equal(rows.take(np.array([0, 1])), [[2, -1], [1.5, 0]])
         assert_array_equal(rows.sqnorms(), [5, 2.25])
         assert_array_equal(rows.dot(np.array([[1.0, 1.0]])), [[1, 1.5]])

@@ -147,9 +147,7 @@ def test_slots_count_as_many_components():
     # One centre for three components is as likely as three there, and its bound is the sum of theirs.
     problem = build(np.arange(6.0)[:, None], [1, 2, 2, 4])
     pooled = Priced(0.3, np.array([[-1.0], [2.0]]), ((0, 1, 2), (3,)), np.array([0.1, 0.0]))
-    apart = Priced(
-        0.3, np.array([[-1.0]] * 3 + [[2.0]]), ((0,), (1,), (2,), (3,)), np.array([0.1, 0.1, 0.1, 0])
-    )
+    apart = Priced(0.3, np.array([[-1.0]] * 3 + [[2.0]]), ((0,), (1,), (2,), (3,)), np.array([0.1, 0.1, 0.1, 0]))
     one, other = responsibilities(problem, pooled), responsibilities(problem, apart)
     assert_allclose(one, np.column_stack([other[:, :3].sum(axis=1), other[:, 3]]), rtol=1e-13)
     assert_allclose(pooled.pooled(problem.bounds.upper), [5, 4])
@@ -311,9 +309,7 @@ def test_the_lagrangian_never_rises(scaling, seed, beta):
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)
-@pytest.mark.parametrize(
-    ("lower", "upper"), [((0,) * 4, (10,) * 4), ((0, 2, 5, 1), (3, 9, 30, 12)), ((10,) * 4, (10,) * 4)]
-)
+@pytest.mark.parametrize(("lower", "upper"), [((0,) * 4, (10,) * 4), ((0, 2, 5, 1), (3, 9, 30, 12)), ((10,) * 4, (10,) * 4)])
 def test_run_keeps_the_slots_a_partition_and_ends_at_rest(scaling, lower, upper, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.gamma(10.0, size=(4, 5))[rng.integers(4, size=40)] + rng.uniform(0, 1, size=(40, 5))

@@ -42,9 +42,7 @@ def random_case(seed, scaling, beta=3.0, n=40, p=4, k=3):
 
 
 def one_component(engine, distortion, beta=1.0):
-    return settle(
-        engine, distortion, State(beta, distortion.origin(), np.zeros(1)), tol=1e-24, max_passes=300
-    )
+    return settle(engine, distortion, State(beta, distortion.origin(), np.zeros(1)), tol=1e-24, max_passes=300)
 
 
 def first_critical(engine, distortion):
@@ -120,9 +118,7 @@ def test_gradient_of_the_free_energy(scaling, seed):
     for _ in range(5):
         free = distortion.to_frame(rng.gamma(3.0, size=(3, engine.n_dims))) - state.centers
         direction = distortion.tangent(free, state.centers)
-        numeric = derivative(
-            lambda s, d=direction: state.set(centers=distortion.retract(state.centers + s * d))
-        )
+        numeric = derivative(lambda s, d=direction: state.set(centers=distortion.retract(state.centers + s * d)))
         exact = state.beta * np.vdot(distortion.slope(state, stats), direction)
         assert_allclose(numeric, exact, **near)
     for j, axis in enumerate(np.eye(3)):
@@ -142,9 +138,11 @@ def test_rest_satisfies_the_equations_of_the_paper(scaling, beta, seed):
     X = rng.gamma(3.0, size=(40, 4))
     engine, distortion = build(X, scaling)
     beta = beta * float(first_critical(engine, distortion))
-    tol = 1e-16
-    found = settle(engine, distortion, random_state(distortion, seed, 3, beta), tol=tol, max_passes=2000)
+    found = settle(engine, distortion, random_state(distortion, seed, 3, beta), tol=1e-16, max_passes=2000)
     assert found.converged
+    # below 1e-14 the steps that are left are lost in the rounding of F
+    tol = max(found.residual, 1e-16)
+    assert tol <= 1e-14
     centers, mass = distortion.to_data(found.state.centers), np.exp(found.state.log_mass)
     distance, weight = distances_by_definition(X, centers, scaling)
     # (5): p_{j|i} ∝ α_j exp(−β d_ij)
@@ -219,9 +217,7 @@ class TestExtremeTemperatures:
         distance, weight = distances_by_definition(X, distortion.to_data(found.state.centers), scaling)
         labels = distance.argmin(axis=1)
         assert_allclose(found.stats.mass, np.bincount(labels, weight * engine.weight, 3), rtol=1e-12)
-        assert_allclose(
-            found.stats.distortion, np.dot(weight * engine.weight, distance.min(axis=1)), rtol=1e-9
-        )
+        assert_allclose(found.stats.distortion, np.dot(weight * engine.weight, distance.min(axis=1)), rtol=1e-9)
 
     def test_massless_component_takes_no_part(self, scaling):
         engine, distortion, state = random_case(0, scaling)

@@ -21,9 +21,7 @@ _COMMIT = "9f7376fa14a4f59c5c05b43aecfec17bf3540cbd"
 _URL = f"https://raw.githubusercontent.com/salar96/MEP-Orthogonal-NMF/{_COMMIT}/Dataset/{_FILE}"
 _DIRECTORY_VARIABLE = "ORTHONMF_DATA"
 _CACHE = Path("~/.cache/orthonmf")
-_REMEDY = (
-    f"put the file from {_URL} into a folder and set the environment variable {_DIRECTORY_VARIABLE} to it"
-)
+_REMEDY = f"put the file from {_URL} into a folder and set the environment variable {_DIRECTORY_VARIABLE} to it"
 
 
 def fetch_microarray(*, data_home: str | os.PathLike[str] | None = None, download: bool = True) -> Array:
@@ -111,6 +109,5 @@ def _download(cache: Path, tried: list[str]) -> bytes:
 
 def _unavailable(tried: list[str]) -> DataUnavailableError:
     return DataUnavailableError(
-        f"{_FILE} with SHA-256 {_SHA256} was not found. Tried: {'; '.join(tried)}. To make it available, "
-        f"{_REMEDY}."
+        f"{_FILE} with SHA-256 {_SHA256} was not found. Tried: {'; '.join(tried)}. To make it available, {_REMEDY}."
     )

@@ -42,9 +42,7 @@ def make_paper_synthetic(which: int, seed: int = 0) -> OnmfData:
     (1000, 10)
     """
     if which not in _SHAPES:
-        raise InvalidInputError(
-            f"which={which!r}, expected 1, 2, 3 or 4. Data set 5 of the paper is fetch_microarray()."
-        )
+        raise InvalidInputError(f"which={which!r}, expected 1, 2, 3 or 4. Data set 5 of the paper is fetch_microarray().")
     n_samples, n_features = _SHAPES[which]
     rng = np.random.default_rng(seed)
     centers = rng.gamma(_GAMMA_SHAPE, 1.0, size=(_N_COMPONENTS, n_features))

@@ -131,9 +131,7 @@ class Line(Distortion):
         return items.weight * np.maximum(pairs.distance, 0) - self._turn(items, pairs, mass, cost)
 
     def leave(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
-        return np.minimum(
-            items.weight * np.maximum(pairs.distance, 0) + self._turn(items, pairs, mass, cost), cost[:, None]
-        )
+        return np.minimum(items.weight * np.maximum(pairs.distance, 0) + self._turn(items, pairs, mass, cost), cost[:, None])
 
     def _turn(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
         """What turning the line after one item gains, to second order: ω² (x̂·u)² d / λ with λ = Σ ω (x̂·u)² = mass − cost."""

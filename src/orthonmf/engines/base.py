@@ -103,9 +103,7 @@ class Engine(ABC):
     #: Stored numbers per item; decides the size of a block.
     row_width: int
 
-    def __init__(
-        self, n_items: int, n_dims: int, dtype: Any, weight: Array | None, shift: int, team: ThreadTeam
-    ) -> None:
+    def __init__(self, n_items: int, n_dims: int, dtype: Any, weight: Array | None, shift: int, team: ThreadTeam) -> None:
         self.n_items, self.n_dims, self.dtype = n_items, n_dims, np.dtype(dtype)
         self.weight, self.shift, self.team = weight, shift, team
         self.passes = 0
@@ -202,9 +200,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 def multipliers(n_dims: int) -> Any:
     """One odd 64-bit number per dimension, for ``keys``."""
-    mixed = (np.arange(1, n_dims + 1, dtype=np.uint64) * _GOLDEN) ^ (
-        np.arange(1, n_dims + 1, dtype=np.uint64) * _GOLDEN >> np.uint64(29)
-    )
+    mixed = (np.arange(1, n_dims + 1, dtype=np.uint64) * _GOLDEN) ^ (np.arange(1, n_dims + 1, dtype=np.uint64) * _GOLDEN >> np.uint64(29))
     return mixed * _GOLDEN | np.uint64(1)
 
 

@@ -16,9 +16,7 @@ from .base import Relaxed
 from .flow import FlowParameters, FlowResult, barrier_flow
 
 
-def solve(
-    engine: Engine, distortion: Distortion, bounds: Bounds, monitor: Monitor, options: dict[str, Any]
-) -> Relaxed:
+def solve(engine: Engine, distortion: Distortion, bounds: Bounds, monitor: Monitor, options: dict[str, Any]) -> Relaxed:
     """Follow the barrier flow to its KKT point at the last temperature."""
     known = FlowParameters.__dataclass_fields__
     for name in options:

@@ -303,9 +303,7 @@ class Dual:
         cuts = sorted({1, len(slots) // 2, len(slots) - 1} - {0})
         return [(ordered[:cut], ordered[cut:]) for cut in cuts]
 
-    def _divided(
-        self, priced: Priced, group: int, direction: Array, parts: tuple[tuple[int, ...], tuple[int, ...]]
-    ) -> Priced:
+    def _divided(self, priced: Priced, group: int, direction: Array, parts: tuple[tuple[int, ...], tuple[int, ...]]) -> Priced:
         width = np.array([1 / np.sqrt(2 * priced.beta)])
         here = priced.centers[group : group + 1]
         sides = [self.distortion.moved(here, direction[None], sign * width) for sign in (-1.0, 1.0)]
@@ -351,9 +349,7 @@ class _Seen(Additive):
 SAMPLE_ITEMS, SAMPLE_PER_COMPONENT = 256, 16
 
 
-def solve(
-    engine: Engine, distortion: Distortion, bounds: Bounds, monitor: Monitor, options: dict[str, Any]
-) -> Relaxed:
+def solve(engine: Engine, distortion: Distortion, bounds: Bounds, monitor: Monitor, options: dict[str, Any]) -> Relaxed:
     """Anneal centres and prices under the bounds, on a sample of large data."""
     for name in options:
         if name not in ("growth", "seed"):

@@ -496,8 +496,7 @@ class _Bounds(NamedTuple):
             raise InvalidInputError(f"Expected 0 <= min_size <= capacity > 0, got {lower} and {upper}.")
         if not lower.sum() <= n_items <= upper.sum():
             raise InfeasibleCapacityError(
-                f"{n_items} items cannot be counted between min_size and capacity, "
-                f"which sum to {lower.sum():g} and {upper.sum():g}."
+                f"{n_items} items cannot be counted between min_size and capacity, which sum to {lower.sum():g} and {upper.sum():g}."
             )
         return cls(lower, upper)
 

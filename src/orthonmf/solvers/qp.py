@@ -198,9 +198,7 @@ def project_items(target: Array, lower: Array, mobility: Array) -> tuple[Array, 
         free = np.where(below, 0.0, free)
 
 
-def solve_velocities(
-    problem: VelocityProblem, *, start: Array | None = None, tol: float = 1e-10, max_iter: int = 100
-) -> VelocitySolution:
+def solve_velocities(problem: VelocityProblem, *, start: Array | None = None, tol: float = 1e-10, max_iter: int = 100) -> VelocitySolution:
     """Solve the programme by semismooth Newton steps on its dual, within an orthant of the multipliers.
 
     Parameters
@@ -417,10 +415,7 @@ def _leap(dual: _Dual, piece: _Piece, step: Array) -> _Piece:
     candidate = dual.at(dual.best_gauge(np.where(aim * piece.z < 0, 0.0, aim)))
     change = candidate.z - piece.z
     promised, left = piece.gradient @ change, candidate.gradient @ change
-    if (
-        candidate.value >= piece.value + _ARMIJO * promised - piece.rounding
-        or abs(left) <= _SLOPE_LEFT * promised
-    ):
+    if candidate.value >= piece.value + _ARMIJO * promised - piece.rounding or abs(left) <= _SLOPE_LEFT * promised:
         return candidate
     return _follow(dual, piece, step)
 
