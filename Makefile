@@ -31,7 +31,7 @@ demo: $(STAMP) ## run the demonstration; its files go to demo-output
 	$(PY) -m orthonmf.demo --out demo-output
 
 test: $(STAMP) ## run the tests
-	$(PY) -m pytest
+	$(PY) -m pytest -n 2 --dist worksteal
 
 lint: $(STAMP) ## ruff (rules and format) and mypy
 	$(PY) -m ruff check .

@@ -117,7 +117,10 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> Array | None:
     """Weights of the rows as float64, or None when they are all one."""
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"sample_weight cannot be used: {error}. Pass one number per row of X.") from error
     if weight.ndim == 0:
         weight = np.full(n_samples, float(weight))
     if weight.shape != (n_samples,):

@@ -28,6 +28,8 @@ SPLIT_TOL = 1e-3
 START = 1e-2
 # Looks between the β before and after a transition before it is taken where it is.
 MAX_LOOKS = 12
+# How often the step after a refused split is doubled.
+MAX_REFUSALS = 4
 # Responsibilities are hard when their entropy per unit weight is below this.
 HARD = 1e-6
 
@@ -107,6 +109,8 @@ class Annealing:
         No finite β brings another component.
     converged : bool
         Every temperature settled.
+    refusals : int
+        Splits in a row that did not lower J.
     """
 
     engine: Engine
@@ -122,6 +126,7 @@ class Annealing:
     splits: list[Split] = field(default_factory=list)
     exhausted: bool = False
     converged: bool = True
+    refusals: int = 0
 
     def run(self, n_components: int, *, beyond: bool = False) -> State:
         """Anneal until ``n_components`` are distinct; with ``beyond``, also locate the transition past them."""
@@ -216,8 +221,11 @@ class Annealing:
         tightly = SPLIT_TOL if self.thorough else 1.0
         settled = self._settle(with_children(view.state, children, next_id), tightly=tightly)
         if view.settled.free_energy - settled.free_energy <= MIN_GAIN * settled.stats.weight:
-            beta = view.beta * (1 + (min(self.schedule.resolution, 1.5) - 1))
+            # Each refusal in a row goes twice as far, or items that differ but weigh nothing would be met at every step.
+            self.refusals = min(self.refusals + 1, MAX_REFUSALS)
+            beta = view.beta * min(self.schedule.resolution, 1.5) ** 2 ** (self.refusals - 1)
             return self._look(self._settle(view.state.set(beta=beta)))
+        self.refusals = 0
         n_new = settled.state.n_components - 1 - len(self.critical_betas)
         self.critical_betas += [onset] * n_new
         self.splits += [Split(onset, view.state.ids[c.parent], next_id + i) for i, c in enumerate(children)]

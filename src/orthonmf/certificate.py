@@ -199,9 +199,9 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
         gap=_gap(engine, distortion, claim, bounds, audit),
         bounds=bounds,
         scale_gap=_scale_gap(engine, audit),
-        stationarity=float(np.sqrt(step_sq / audit.spread)) if step_sq > _rounding(engine) * audit.energy else 0.0,
+        stationarity=_relative_step(engine, step_sq, audit),
         nonnegative=bool((claim.components >= 0).all() and (claim.scale >= 0).all()),
-        conservation=abs(audit.mass.sum() - audit.weight) / audit.weight if audit.weight > 0 else 0.0,
+        conservation=abs(float(audit.mass.sum()) - audit.weight) / audit.weight if audit.weight > 0 else 0.0,
     )
 
 
@@ -222,9 +222,16 @@ def _scale_gap(engine: Engine, audit: _Audit) -> float:
     return float(excess / audit.residual) if excess > rounding else 0.0
 
 
+def _relative_step(engine: Engine, step_sq: float, audit: _Audit) -> float:
+    """A step of the centres relative to the spread of the items; 0 where it is rounding."""
+    if step_sq <= _rounding(engine) * audit.energy:
+        return 0.0
+    return float(np.sqrt(step_sq / audit.spread)) if audit.spread > 0 else np.inf
+
+
 def _rounding(engine: Engine) -> float:
-    """Below this fraction of ‖X‖² a squared error is rounding."""
-    return 100.0 * float(np.finfo(engine.dtype).eps) ** 2 * engine.n_dims
+    """Below this fraction of ‖X‖² a squared error is rounding: of sums over the dimensions, and over the items."""
+    return 100.0 * float(np.finfo(engine.dtype).eps) ** 2 * (engine.n_dims + engine.n_items)
 
 
 def lower_bound(engine: Engine, distortion: Distortion, n_components: int) -> float | None:
@@ -242,6 +249,9 @@ def lower_bound(engine: Engine, distortion: Distortion, n_components: int) -> fl
     values = np.linalg.eigvalsh(_smaller_gram(engine, mean))[::-1]
     # Summation and the eigenvalue solver each err by at most n ε trace; the tail is a sum of eigenvalues.
     margin = len(values) * (len(values) + 8) * np.finfo(float).eps * max(float(values.sum()), 0.0)
+    if mean is not None:  # about a point that is not quite the mean, the sum is too large by its distance
+        weight = engine.n_items if engine.weight is None else float(engine.weight.sum())
+        margin += weight * (engine.n_items * np.finfo(float).eps * float(np.linalg.norm(mean))) ** 2
     return float(np.sqrt(max(float(values[rank:].sum()) - margin, 0.0)))
 
 

@@ -12,7 +12,7 @@ from .anneal import Annealing, Split, tree
 from .bounded import MANY_ITEMS, Bounded
 from .bounds import Bounds, parse_bounds
 from .distortion import REGISTRY, Distortion
-from .engines.base import Engine, sample, weighted_mean
+from .engines.base import Engine, sample
 from .engines.threads import TimeLimitReached
 from .partition import (
     HardStats,
@@ -131,7 +131,7 @@ def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
     """Anneal, refine and order the components."""
     # Without a reference there is nothing to show: the deadline counts from here.
     deadline, engine.team.deadline = engine.team.deadline, None
-    distortion = REGISTRY[request.scaling].about(weighted_mean(engine))
+    distortion = REGISTRY[request.scaling].of(engine)
     engine.team.deadline = deadline
     search = _Search(distortion.origin())
     try:
@@ -196,8 +196,10 @@ def _number(annealing: Annealing, search: _Search, engine: Engine, least: int) -
     endless = annealing.exhausted and (found == 1 or weight >= 2 * found)
     number = most_persistent(search.critical_betas, endless=endless, least=least)
     lengths = persistence(search.critical_betas)
-    if endless:
-        search.reason = f"There are {number} distinct items, repeated." if number > 1 else "All items are equal."
+    if endless and number > 1:
+        search.reason = f"There are {number} distinct items, repeated (differences below the rounding of the distances aside)."
+    elif number == 1 and annealing.exhausted:
+        search.reason = "No temperature splits the items: what differs weighs too little. To split them, set n_components."
     elif number == 1 or lengths[number - 2] < MIN_PERSISTENCE:
         longest = f"{lengths[number - 2]:.2f} at {number} components" if number > 1 else "none"
         search.reason = (

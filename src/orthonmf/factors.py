@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from ._typing import Array, Labels
 from .certificate import Claim
 from .distortion import REGISTRY, Distortion
-from .engines.base import Engine, RawRows, weighted_mean
+from .engines.base import Engine, RawRows
 from .factorize import Result
 from .partition import Count, nearest_pass
 from .state import Additive
@@ -79,7 +79,7 @@ class Factors:
     def distortion(self, engine: Engine) -> Distortion:
         """The loss, in the frame of the fit and the units of the engine."""
         if self.orthogonal == "features":  # a reference has one entry per row of the data it is for
-            return REGISTRY[self.scaling].about(weighted_mean(engine))
+            return REGISTRY[self.scaling].of(engine)
         return REGISTRY[self.scaling](np.ldexp(self.reference, 0 if self.scaling == "item" else engine.shift))
 
     def assign(self, engine: Engine, labels: Labels | None = None) -> Assigned:

@@ -222,10 +222,11 @@ class Assigner(Protocol):
 
 @dataclass(frozen=True)
 class Distances:
-    """Per item: distance to its own centre, to the next nearest, and its weight ω; each of shape (n_items,)."""
+    """Per item: distance to its own centre, to the next nearest and to the reference, and its weight ω; each of shape (n_items,)."""
 
     own: Array
     second: Array
+    sq: Array
     weight: Array
 
 
@@ -238,18 +239,18 @@ class Count(Additive):
 
 def distances(engine: Engine, distortion: Distortion, part: Partition) -> Distances:
     """Distances of every item to its own centre and to the nearest other."""
-    own, second, weight = np.empty((3, engine.n_items))
+    own, second, sq, weight = np.empty((4, engine.n_items))
 
     def kernel(items: Items, where: slice) -> Count:
         distance = np.maximum(distortion.pairs(items, part.centers).distance, 0)
         mine = part.labels[where], np.arange(len(items))
-        own[where], weight[where] = distance[mine], items.weight
+        own[where], sq[where], weight[where] = distance[mine], items.sq, items.weight
         distance[mine] = np.inf
         second[where] = distance.min(axis=0)
         return Count(len(items))
 
     engine.reduce_items(distortion, kernel)
-    return Distances(own, second, weight)
+    return Distances(own, second, sq, weight)
 
 
 def refilled(engine: Engine, distortion: Distortion, centers: Array) -> Array:
@@ -264,7 +265,9 @@ def refilled(engine: Engine, distortion: Distortion, centers: Array) -> Array:
         if not empty.size:
             return centers
         away = distances(engine, distortion, Partition(labels, centers, stats))
-        cost = np.where(away.own > finest(engine, distortion), away.own * away.weight, 0.0)
+        # A distance is exact to the rounding of the item's own distance to the reference.
+        least = np.maximum(item_rounding(engine, distortion), NEGLIGIBLE * np.finfo(engine.dtype).eps * away.sq)
+        cost = np.where(away.own > least, away.own * away.weight, 0.0)
         worst = int(cost.argmax())
         if cost[worst] == 0:
             return centers[stats.mass > 0] if stats.mass.any() else centers[:1]
@@ -291,10 +294,14 @@ def finest(engine: Engine, distortion: Distortion, dtype: Any = None, apart: flo
 
     ``apart`` is their spread where it is known.
     """
-    item = ITEM_ROUNDINGS * float(np.finfo(engine.dtype if dtype is None else dtype).eps)
     apart = spread(engine, distortion) if apart is None else apart
-    distance = NEGLIGIBLE * float(np.finfo(engine.dtype).eps) * apart
-    return max(item**2 * float(np.dot(distortion.ref, distortion.ref)), distance)
+    return max(item_rounding(engine, distortion, dtype), NEGLIGIBLE * float(np.finfo(engine.dtype).eps) * apart)
+
+
+def item_rounding(engine: Engine, distortion: Distortion, dtype: Any = None) -> float:
+    """The least distance between items, given in ``dtype``, that is no rounding of theirs."""
+    relative = ITEM_ROUNDINGS * float(np.finfo(engine.dtype if dtype is None else dtype).eps)
+    return relative**2 * float(np.dot(distortion.ref, distortion.ref))
 
 
 def item_points(engine: Engine, distortion: Distortion, index: Labels) -> Array:

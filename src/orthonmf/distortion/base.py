@@ -74,6 +74,11 @@ class Distortion(ABC):
     def about(cls, mean: Array) -> Distortion:
         """The frame for items with this weighted mean."""
 
+    @classmethod
+    @abstractmethod
+    def of(cls, engine: Engine) -> Distortion:
+        """The frame for the items of an engine."""
+
     @abstractmethod
     def mean_of(self, engine: Engine) -> Array | None:
         """The mean of the items where components are means; None where they are directions."""

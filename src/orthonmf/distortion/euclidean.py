@@ -7,17 +7,22 @@ from typing import Any
 import numpy as np
 
 from .._typing import Array
-from ..engines.base import Engine, RawRows, weighted_mean
+from ..engines.base import Engine, RawRows, median, weighted_mean
 from ..state import State, Stats
 from .base import Distortion, Items, Pairs, between
 
 
 class Euclidean(Distortion):
-    """Frame: x − ref, with ref the mean of the items."""
+    """Frame: x − ref, with ref in the midst of the items."""
 
     @classmethod
     def about(cls, mean: Array) -> Euclidean:
         return cls(mean)
+
+    @classmethod
+    def of(cls, engine: Engine) -> Euclidean:
+        # Not the mean: one item far away would carry it off, and the others would lose their digits.
+        return cls.about(median(engine))
 
     def mean_of(self, engine: Engine) -> Array:
         return weighted_mean(engine)

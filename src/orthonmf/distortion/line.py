@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import Array
-from ..engines.base import Engine, RawRows
+from ..engines.base import Engine, RawRows, weighted_mean
 from ..state import State, Stats
 from .base import Distortion, Items, Pairs, between
 
@@ -26,6 +26,10 @@ class Line(Distortion):
     def about(cls, mean: Array) -> Line:
         size = np.linalg.norm(mean)
         return cls(mean / size if size > 0 else np.full_like(mean, 1 / np.sqrt(len(mean))))
+
+    @classmethod
+    def of(cls, engine: Engine) -> Line:
+        return cls.about(weighted_mean(engine))
 
     def mean_of(self, engine: Engine) -> None:
         return None

@@ -194,6 +194,21 @@ def sample(engine: Engine, n_items: int, seed: int) -> Engine:
     return engine.select(candidates)
 
 
+# Numbers from which the median is taken: it need not be exact, only in the midst of the items.
+MEDIAN_NUMBERS = 1 << 20
+
+
+def median(engine: Engine) -> Array:
+    """Weighted median of every dimension over a fixed sample of the items, in the scaled units of the engine."""
+    few = sample(engine, max(MEDIAN_NUMBERS // engine.n_dims, 16), 0)
+    whole = slice(0, few.n_items)
+    items = few.rows(whole).framed(None, None, np.zeros(few.n_dims)).take(np.arange(few.n_items))
+    order = items.argsort(axis=0, kind="stable")
+    below = np.cumsum(few.block_weight(whole)[order], axis=0)
+    middle = (below < below[-1] / 2).sum(axis=0)
+    return np.take_along_axis(items, order, axis=0)[middle, np.arange(few.n_dims)]
+
+
 # Odd multipliers of a multiplicative hash; the golden ratio in 64 bits spreads consecutive numbers.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 

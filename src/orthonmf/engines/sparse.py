@@ -147,4 +147,5 @@ def _levels(components: Array) -> list[Array]:
 
 def _sqnorms(matrix: Any) -> Array:
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    return np.bincount(rows, np.square(matrix.data.astype(np.float64)), matrix.shape[0])
+    # Without entries, numpy counts in whole numbers.
+    return np.bincount(rows, np.square(matrix.data.astype(np.float64)), matrix.shape[0]).astype(np.float64, copy=False)

@@ -9,18 +9,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from functools import cache
 from threading import Lock
 from time import monotonic
 from typing import Any, Self
 
 import joblib
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 
 class TimeLimitReached(Exception):
     """The time that a fit was given is over; raised between blocks and handled by the fit."""
+
+
+def _anyone_may_limit() -> None:
+    """Let this thread set the limit: threadpoolctl leaves that to whoever set it first, and the last fit is not the first."""
+    free = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if free is not None:
+        free(force=True)
 
 
 class _BlasLimit:
@@ -30,22 +36,24 @@ class _BlasLimit:
         self._lock = Lock()
         self._users = 0
         self._controller: ThreadpoolController | None = None
-        self._limit: AbstractContextManager[Any] | None = None
+        self._limit: Any = None
 
     def acquire(self) -> None:
         with self._lock:
             self._users += 1
             if self._users == 1:
                 self._controller = self._controller or ThreadpoolController()
-                self._limit = self._controller.limit(limits=1, user_api="blas")
-                self._limit.__enter__()
+                _anyone_may_limit()
+                self._limit = self._controller.limit(limits=1, user_api="blas")  # in force at once
 
     def release(self) -> None:
         with self._lock:
             self._users -= 1
             if self._users == 0 and self._limit is not None:
-                self._limit.__exit__(None, None, None)
+                _anyone_may_limit()
+                self._limit.restore_original_limits()
                 self._limit = None
+                _anyone_may_limit()
 
 
 class _Permits:

@@ -17,6 +17,8 @@ from ..distortion.base import Distortion, Items, Pairs, soft
 from ..engines.base import Engine
 from ..state import State, Stats, normalised_log
 
+# Share of the weight below which a component is on its way out: its own metric would let L-BFGS leap to infinity.
+LEAST_MASS = 1e-12
 # Pairs of differences that L-BFGS keeps.
 MEMORY = 8
 # Armijo's constant, and how often a step is halved before the plain step is taken instead.
@@ -69,12 +71,13 @@ class _Gradient:
     """Gradient of F at a state, and the metric in which the plain step is the steepest descent."""
 
     def __init__(self, distortion: Distortion, state: State, stats: Stats) -> None:
-        mass = np.maximum(stats.mass, np.finfo(float).tiny)
+        least = LEAST_MASS * stats.weight
+        mass = np.maximum(stats.mass, least)
         slope = state.beta * distortion.slope(state, stats)
         # dF/d log α_j = Σ ω α_j − mass_j
         mass_slope = stats.weight * np.exp(state.log_mass) - stats.mass
         self.flat = np.concatenate([slope.ravel(), mass_slope])
-        stiffness = 2 * state.beta * np.maximum(distortion.curvature(state, stats), np.finfo(float).tiny)
+        stiffness = 2 * state.beta * np.maximum(distortion.curvature(state, stats), least)
         self.metric = np.concatenate([np.repeat(stiffness, slope.shape[1]), mass])
 
     @property
