@@ -326,6 +326,7 @@ class TestNumberOfComponents:
         assert_allclose(model.persistence_, np.log(betas[1:] / betas[:-1]), rtol=1e-12, atol=1e-12)
         assert model.persistence_.argmax() + 2 == model.n_components_
 
+    @pytest.mark.slow
     def test_history_has_one_entry_per_temperature(self):
         model = ONMF(max_components=5).fit(separated())
         history = model.history_
