@@ -26,6 +26,8 @@ MIN_GAIN = 1e-7
 SPLIT_TOL = 1e-3
 # Where the annealing starts, in units of the first critical value.
 START = 1e-2
+# A first critical value below this, in units of the mean distance, is rounding; elsewhere it is of order one.
+ISOTROPIC = 1e-8
 # Looks between the β before and after a transition before it is taken where it is.
 MAX_LOOKS = 12
 # How often the step after a refused split is doubled.
@@ -184,8 +186,11 @@ class Annealing:
     def _begin(self) -> View:
         """One component, settled at a β well below its critical value."""
         origin = State(1.0, self.distortion.origin(), np.zeros(1))
-        first = critical_values(self.engine, self.distortion, self._settle(origin)).beta[0]
-        beta = START * first if 0 < first < np.inf else 1.0
+        settled = self._settle(origin)
+        first = critical_values(self.engine, self.distortion, settled).beta[0]
+        # Isotropic items give way at every temperature: their critical value is 0, or what rounding makes of it.
+        usable = first < np.inf and first * settled.stats.distortion > ISOTROPIC * settled.stats.weight
+        beta = START * first if usable else 1.0
         return self._look(self._settle(origin.set(beta=float(beta), centers=self.states[1].centers)))
 
     # -- between temperatures ---------------------------------------------------------------------------------------------------

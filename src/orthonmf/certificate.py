@@ -248,10 +248,15 @@ def lower_bound(engine: Engine, distortion: Distortion, n_components: int) -> fl
         return None
     values = np.linalg.eigvalsh(_smaller_gram(engine, mean))[::-1]
     # Summation and the eigenvalue solver each err by at most n ε trace; the tail is a sum of eigenvalues.
-    margin = len(values) * (len(values) + 8) * np.finfo(float).eps * max(float(values.sum()), 0.0)
-    if mean is not None:  # about a point that is not quite the mean, the sum is too large by its distance
+    eps, total = float(np.finfo(float).eps), max(float(values.sum()), 0.0)
+    shifted = 0.0
+    if mean is not None:
         weight = engine.n_items if engine.weight is None else float(engine.weight.sum())
-        margin += weight * (engine.n_items * np.finfo(float).eps * float(np.linalg.norm(mean))) ** 2
+        energy = weight * float(np.dot(mean, mean))
+        # Where items are not formed, what was subtracted rounds too; and about a point that is not quite the mean the sum is too large.
+        total += 0.0 if engine.forms_rows else energy
+        shifted = energy * (engine.n_items * eps) ** 2
+    margin = len(values) * (len(values) + 8) * eps * total + shifted
     return float(np.sqrt(max(float(values[rank:].sum()) - margin, 0.0)))
 
 

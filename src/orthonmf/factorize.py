@@ -16,6 +16,7 @@ from .engines.base import Engine, sample
 from .engines.threads import TimeLimitReached
 from .partition import (
     HardStats,
+    alone,
     alternate,
     centered,
     finest,
@@ -154,6 +155,8 @@ def _anneal(engine: Engine, distortion: Distortion, request: Request, monitor: M
     asked = request.n_components
     few = RANK_ITEMS if asked is None else max(ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT * asked)
     small = sample(engine, few, request.seed)
+    if not alone(small, distortion).mass.any():  # nothing but zero items, which have no direction
+        small = engine
     careful = asked is None or request.growth is not None
     annealing = Annealing(
         engine=small,
@@ -161,7 +164,7 @@ def _anneal(engine: Engine, distortion: Distortion, request: Request, monitor: M
         schedule=_schedule(request),
         tol=request.tol**2 if careful else request.tol,
         max_passes=request.max_iter if careful else min(request.max_iter, LOOSE_PASSES),
-        max_beta=0.01 / finest(small, distortion, engine.dtype),
+        max_beta=0.01 / max(finest(small, distortion, engine.dtype), np.finfo(float).tiny),
         monitor=monitor,
         thorough=careful,
     )

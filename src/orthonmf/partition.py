@@ -295,13 +295,16 @@ def finest(engine: Engine, distortion: Distortion, dtype: Any = None, apart: flo
     ``apart`` is their spread where it is known.
     """
     apart = spread(engine, distortion) if apart is None else apart
-    return max(item_rounding(engine, distortion, dtype), NEGLIGIBLE * float(np.finfo(engine.dtype).eps) * apart)
+    distance = NEGLIGIBLE * float(np.finfo(engine.dtype).eps) * apart
+    return max(item_rounding(engine, distortion, dtype), distance)
 
 
 def item_rounding(engine: Engine, distortion: Distortion, dtype: Any = None) -> float:
     """The least distance between items, given in ``dtype``, that is no rounding of theirs."""
-    relative = ITEM_ROUNDINGS * float(np.finfo(engine.dtype if dtype is None else dtype).eps)
-    return relative**2 * float(np.dot(distortion.ref, distortion.ref))
+    relative = (ITEM_ROUNDINGS * float(np.finfo(engine.dtype if dtype is None else dtype).eps)) ** 2
+    if not engine.forms_rows:
+        relative = max(relative, NEGLIGIBLE * float(np.finfo(engine.dtype).eps))
+    return relative * float(np.dot(distortion.ref, distortion.ref))
 
 
 def item_points(engine: Engine, distortion: Distortion, index: Labels) -> Array:

@@ -102,6 +102,8 @@ class Engine(ABC):
 
     #: Stored numbers per item; decides the size of a block.
     row_width: int
+    #: Whether items are formed in their frame; if not, distances carry the rounding of ‖x‖², not of the distance to the reference.
+    forms_rows = True
 
     def __init__(self, n_items: int, n_dims: int, dtype: Any, weight: Array | None, shift: int, team: ThreadTeam) -> None:
         self.n_items, self.n_dims, self.dtype = n_items, n_dims, np.dtype(dtype)

@@ -118,6 +118,8 @@ class SparseRawRows:
 class SparseEngine(Engine):
     """Items are the rows of a CSR matrix in canonical form."""
 
+    forms_rows = False
+
     def __init__(self, matrix: Any, weight: Array | None = None, *, shift: int = 0, team: ThreadTeam) -> None:
         self._matrix = matrix
         self.row_width = -(-matrix.nnz // max(matrix.shape[0], 1))

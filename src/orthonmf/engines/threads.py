@@ -81,7 +81,8 @@ def _fresh_state() -> None:
 
 
 _blas, _permits = _BlasLimit(), _Permits()
-os.register_at_fork(after_in_child=_fresh_state)
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_fresh_state)
 
 
 @cache
