@@ -10,7 +10,7 @@ BENCH_STAMP := $(VENV)/.installed-bench
 ORTHONMF_DATA ?= $(abspath $(wildcard ../shared/data))
 export ORTHONMF_DATA
 
-.PHONY: help setup demo test test-slow lint bench clean
+.PHONY: help setup demo test lint bench clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -32,9 +32,6 @@ demo: $(STAMP) ## run the demonstration; its files go to demo-output
 
 test: $(STAMP) ## run the tests
 	$(PY) -m pytest -n 2 --dist worksteal
-
-test-slow: $(STAMP) ## run the tests that take minutes of fits
-	$(PY) -m pytest -n 2 --dist worksteal -m slow
 
 lint: $(STAMP) ## ruff (rules and format) and mypy
 	$(PY) -m ruff check .

@@ -13,8 +13,6 @@ from orthonmf import ONMF
 from orthonmf.exceptions import InvalidInputError
 from orthonmf.solvers import cbf, flow
 
-pytestmark = pytest.mark.slow
-
 TIMES = range(7)
 # Mean squared distance to the centre on the paper's genes, k = 3: the best known, to two digits.
 STRICT = (47.34, 49.12, 48.80, 48.65, 51.36, 49.67, 48.04)  # at most 18 genes in a component

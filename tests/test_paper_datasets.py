@@ -7,8 +7,6 @@ from orthonmf import ONMF
 from orthonmf.datasets import make_paper_synthetic
 from orthonmf.metrics import orthogonality, reconstruction_error, sparsity
 
-pytestmark = pytest.mark.slow
-
 SEEDS = 20
 # In percent. The error of the true partition is 0.0276 · sqrt(1 − 1/n_features), give or take its own randomness;
 # the table prints 0.026 to 0.028. In float32 the items themselves are rounded, to 6e-6 percent.

@@ -140,10 +140,6 @@ class TestClouds:
         assert further.cost >= found.cost * (1 - ROUNDING)
 
 
-@pytest.mark.xfail(
-    reason="gains of moves between lines are right to second order only: on wide data without structure, "
-    "moves that pay by some 1e-4 of the cost are not seen"
-)
 def test_no_single_move_pays_on_wide_clouds():
     worst = []
     for seed in range(8):

@@ -10,8 +10,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from orthonmf import ONMF
 
-pytestmark = pytest.mark.slow
-
 _SHARED = (
     "fit_transform(X) equals fit(X).transform(X) only without bounds: a fit shares the places among its "
     "samples, while transform maps each new one to its nearest component."

@@ -113,6 +113,8 @@ class Annealing:
         Every temperature settled.
     refusals : int
         Splits in a row that did not lower J.
+    next_id : int
+        The name of the next child; those of refused splits are not given again.
     """
 
     engine: Engine
@@ -129,6 +131,7 @@ class Annealing:
     exhausted: bool = False
     converged: bool = True
     refusals: int = 0
+    next_id: int = 1
 
     def run(self, n_components: int, *, beyond: bool = False) -> State:
         """Anneal until ``n_components`` are distinct; with ``beyond``, also locate the transition past them."""
@@ -222,9 +225,9 @@ class Annealing:
     def _split(self, view: View, onset: float, room: int) -> View:
         """Give the paying children a component each, if J then falls; else go on a little."""
         children = view.paying[:room]
-        next_id = 1 + max([split.child for split in self.splits], default=0)
+        first_id, self.next_id = self.next_id, self.next_id + len(children)
         tightly = SPLIT_TOL if self.thorough else 1.0
-        settled = self._settle(with_children(view.state, children, next_id), tightly=tightly)
+        settled = self._settle(with_children(view.state, children, first_id), tightly=tightly)
         if view.settled.free_energy - settled.free_energy <= MIN_GAIN * settled.stats.weight:
             # Each refusal in a row goes twice as far, or items that differ but weigh nothing would be met at every step.
             self.refusals = min(self.refusals + 1, MAX_REFUSALS)
@@ -233,5 +236,5 @@ class Annealing:
         self.refusals = 0
         n_new = settled.state.n_components - 1 - len(self.critical_betas)
         self.critical_betas += [onset] * n_new
-        self.splits += [Split(onset, view.state.ids[c.parent], next_id + i) for i, c in enumerate(children)]
+        self.splits += [Split(onset, view.state.ids[c.parent], first_id + i) for i, c in enumerate(children)]
         return self._look(settled)

@@ -108,7 +108,8 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     persistence_ : ndarray
         log(β_{m+1} / β_m) for m = 2, 3, …
     history_ : dict
-        The annealing, one entry per temperature, and the tree of splits.
+        The annealing, one entry per temperature, and the tree of splits. With "auto" it goes one component past
+        ``max_components``, to see how long that number lasts.
     certificate_ : Certificate
         What is claimed of the factors, with the numbers that prove it.
     status_ : str

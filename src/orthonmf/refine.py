@@ -44,6 +44,8 @@ NEARLY, NEARLY_ITEMS = 0.01, 0.3
 ASSIGNMENT_PASSES, MIN_BOUNDED_SWAPS = 300, 3
 # Rounds of single moves, as many as this many multiplications allow; and as many of them for a swap on trial.
 MOVE_WORK, MIN_ROUNDS, MAX_ROUNDS, TRIAL_ROUNDS = 1e8, 2, 60, 8
+# Up to this many items, moves that the estimate does not favour are looked at exactly before the search ends.
+FEW_ITEMS = 256
 # Passes of the two-way alternation that splits every component.
 SPLIT_PASSES = 6
 
@@ -363,9 +365,9 @@ def _moved(
 ) -> Partition:
     """Move items whose move pays: all at once while that works, then one move or exchange for each pair of components."""
     refused: set[tuple[int, ...]] = set()
-    together = True
+    together, exactly = True, False
     for _ in range(rounds or _n_rounds(engine, best)):
-        gain, target = _move_gains(engine, distortion, best, groups)
+        gain, target = (_exact_gains if exactly else _move_gains)(engine, distortion, best, groups)
         movers = np.flatnonzero(gain > GAIN / 10 * best.cost)
         movers = movers[np.argsort(-gain[movers], kind="stable")]
         if together and len(movers) > 1:
@@ -377,9 +379,11 @@ def _moved(
         moves = _one_each(assigner, best, movers, target, groups, refused)
         if not assigner.free:
             moves = moves or _exchanges(engine, distortion, best, refused)
-        if not moves:
+        if moves:
+            best = _verified(engine, distortion, assigner, best, moves, refused)
+        elif exactly or rounds or engine.n_items > FEW_ITEMS:
             break
-        best = _verified(engine, distortion, assigner, best, moves, refused)
+        exactly = not moves
     return best
 
 
@@ -406,6 +410,26 @@ def _move_gains(engine: Engine, distortion: Distortion, best: Partition, groups:
 
     engine.reduce_items(distortion, kernel)
     return gain, target
+
+
+def _exact_gains(engine: Engine, distortion: Distortion, best: Partition, groups: Labels | None) -> tuple[Array, Labels]:
+    """The same for few items, where the other gains are right to second order only."""
+    whole = np.arange(engine.n_items)
+    distance, weight = np.empty((best.n_components, engine.n_items)), np.empty(engine.n_items)
+
+    def kernel(items: Items, where: slice) -> Count:
+        distance[:, where], weight[where] = distortion.pairs(items, best.centers).distance, items.weight
+        return Count(len(items))
+
+    engine.reduce_items(distortion, kernel)
+    together = _group_weight(engine, distortion, groups)
+    moving = weight if together is None else together
+    costs = distortion.exact_moves(item_points(engine, distortion, whole), weight, moving, best.labels, distance)
+    if costs is None:
+        return np.zeros(engine.n_items), np.zeros(engine.n_items, dtype=np.intp)
+    leave, join = costs
+    join[best.labels, whole] = np.inf
+    return leave - join.min(axis=0), join.argmin(axis=0)
 
 
 def _group_weight(engine: Engine, distortion: Distortion, groups: Labels | None) -> Array | None:

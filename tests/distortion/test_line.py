@@ -283,3 +283,27 @@ def test_least_quotient_of_the_pencil_is_that_of_the_dense_problem(seed):
         forms = np.swapaxes(found, 0, 1)
         assert_allclose(forms[0], stiff, rtol=1e-9, atol=1e-12)
         assert_allclose(1 / eigh(forms[1], forms[0], eigvals_only=True)[-1], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("n_dims", [2, 5, 60])
+def test_exact_moves_are_those_of_the_singular_values(seed, n_dims):
+    rng = np.random.default_rng(seed)
+    X, weight, labels = rng.gamma(1.0, size=(20, n_dims)), rng.integers(1, 4, size=20).astype(float), np.arange(20) % 3
+    points = X / np.linalg.norm(X, axis=1)[:, None]
+
+    def cost(chosen):
+        values = np.linalg.svd(points[chosen] * np.sqrt(weight[chosen])[:, None], compute_uv=False) ** 2
+        return values[1:].sum()
+
+    members = [np.flatnonzero(labels == j) for j in range(3)]
+    axes = [np.linalg.svd(points[mine] * np.sqrt(weight[mine])[:, None])[2][0] for mine in members]
+    distance = 1 - (points @ np.array(axes).T).T ** 2
+    distortion = Line.about(X.mean(axis=0))
+    leave, join = distortion.exact_moves(points, weight, weight, labels, distance)
+    for item in range(20):
+        for j, mine in enumerate(members):
+            if labels[item] == j:
+                assert_allclose(leave[item], cost(mine) - cost(mine[mine != item]), rtol=1e-9, atol=1e-12)
+            else:
+                assert_allclose(join[j, item], cost(np.append(mine, item)) - cost(mine), rtol=1e-9, atol=1e-12)

@@ -11,8 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from orthonmf import ONMF
 
-pytestmark = pytest.mark.slow
-
 # Relative: errors are square roots of sums of at most 60 squares.
 ROUNDING = 1e-9
 # A fit is a search of some tenths of a second.

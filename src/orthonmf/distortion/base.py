@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import Array
+from .._typing import Array, Labels
 from ..engines.base import Engine, RawRows, Rows
 from ..state import State, Stats
 
@@ -170,6 +170,13 @@ class Distortion(ABC):
     @abstractmethod
     def leave(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
         """Cost that each component loses when an item of it leaves and its centre follows, shape (k, block)."""
+
+    def exact_moves(self, points: Array, weight: Array, moving: Array, labels: Labels, distance: Array) -> tuple[Array, Array] | None:
+        """What each of few items saves by leaving (n,) and costs by joining (k, n), exactly; None where ``leave`` and ``join`` are exact.
+
+        ``moving`` is the weight that moves with an item, ``distance`` (k, n) that of the items ``points`` to the best centres of ``labels``.
+        """
+        return None
 
     @abstractmethod
     def merge(self, centers: Array, mass: Array, cost: Array) -> Array:

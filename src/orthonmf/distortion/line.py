@@ -9,14 +9,18 @@ reference direction r and a rest, x̂ = s r + x_⊥ and u = c r + u_⊥, and
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .._typing import Array
+from .._typing import Array, Labels
 from ..engines.base import Engine, RawRows, weighted_mean
 from ..state import State, Stats
 from .base import Distortion, Items, Pairs, between
+
+TINY = float(np.finfo(float).tiny)
+BISECTIONS = 60
 
 
 class Line(Distortion):
@@ -139,8 +143,19 @@ class Line(Distortion):
 
     def _turn(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
         """What turning the line after one item gains, to second order: ω² (x̂·u)² d / λ with λ = Σ ω (x̂·u)² = mass − cost."""
-        explained = np.maximum(mass - cost, np.finfo(float).tiny)[:, None]
+        explained = np.maximum(mass - cost, TINY)[:, None]
         return items.weight**2 * np.square(pairs.inner) * np.maximum(pairs.distance, 0) / explained
+
+    def exact_moves(self, points: Array, weight: Array, moving: Array, labels: Labels, distance: Array) -> tuple[Array, Array]:
+        leave, join = np.zeros(len(points)), np.zeros(distance.shape)
+        for j, away in enumerate(np.maximum(distance, 0)):
+            mine = labels == j
+            _, root, axes = np.linalg.svd(points[mine] * np.sqrt(weight[mine])[:, None], full_matrices=False)
+            parts = np.square(points @ axes.T)
+            gap = root[:1] ** 2 - root[1:] ** 2
+            join[j] = moving * away - _turn_to(moving, away, parts, gap, float(root[0] ** 2))
+            leave[mine] = moving[mine] * away[mine] + _turn_from(moving[mine], parts[mine], gap)
+        return leave, join
 
     def merge(self, centers: Array, mass: Array, cost: Array) -> Array:
         # λ_j + λ_l − λ_max(λ_j u_j u_jᵀ + λ_l u_l u_lᵀ), written without cancellation
@@ -151,3 +166,46 @@ class Line(Distortion):
         half = (explained[:, None] + explained) / 2
         root = np.sqrt(np.maximum(half**2 - product, 0))
         return np.divide(product, half + root, out=np.zeros_like(product), where=half > 0)
+
+
+# λ_max(S ± ω x̂ x̂ᵀ) = λ₁ ± δ with S = Σ λ_i v_i v_iᵀ, z_i = v_i·x̂ and ρ² what x̂ has outside the v_i solves the secular equation
+#
+#     1 = ω (z₁²/δ + Σ_{i>1} z_i² / (δ ± (λ₁ − λ_i)) + ρ²/(δ ± λ₁)),
+#
+# solved for the turn t = ±(δ − ω z₁²), which does not cancel.
+
+
+def _turn_to(weight: Array, away: Array, parts: Array, gap: Array, top: float) -> Array:
+    """What turning a line to one more item gains, of items with squared parts z² along the line's axes."""
+    first, rest = weight * parts[:, 0], parts[:, 1:]
+    outside = np.maximum(away - rest.sum(axis=1), 0)
+
+    def excess(turn: Array) -> Array:
+        step = (first + turn)[:, None]
+        pull = (rest / np.maximum(gap + step, TINY)).sum(axis=1) + outside / np.maximum(top + step[:, 0], TINY)
+        return turn - step[:, 0] * weight * pull
+
+    return _root(excess, weight * away)
+
+
+def _turn_from(weight: Array, parts: Array, gap: Array) -> Array:
+    """What turning a line away from an item that left it gains."""
+    first, rest = weight * parts[:, 0], parts[:, 1:]
+
+    def excess(turn: Array) -> Array:
+        step = (first - turn)[:, None]
+        room = gap - step
+        pull = (rest / np.maximum(room, TINY)).sum(axis=1)
+        return np.where((room > 0).all(axis=1), turn - step[:, 0] * weight * pull, -1.0)
+
+    return _root(excess, first)
+
+
+def _root(rising: Callable[[Array], Array], high: Array) -> Array:
+    """The least x in [0, high] at which a function that crosses once is no longer negative."""
+    low = np.zeros_like(high)
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        below = rising(middle) < 0
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return low
