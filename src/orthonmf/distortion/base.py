@@ -174,7 +174,7 @@ class Distortion(ABC):
     def exact_moves(self, points: Array, weight: Array, moving: Array, labels: Labels, distance: Array) -> tuple[Array, Array] | None:
         """What each of few items saves by leaving (n,) and costs by joining (k, n), exactly; None where ``leave`` and ``join`` are exact.
 
-        ``moving`` is the weight that moves with an item, ``distance`` (k, n) that of the items ``points`` to the best centres of ``labels``.
+        ``moving`` is the weight that moves with an item, ``distance`` (k, n) that of ``points`` to the best centres of ``labels``.
         """
         return None
 
