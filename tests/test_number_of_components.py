@@ -75,6 +75,30 @@ def test_components_of_very_different_sizes(sizes, noise):
     assert wrong(cases, k) == []
 
 
+def blocks(sizes, rng, low, high, width=4):
+    """Items in disjoint blocks of features, as many as ``sizes`` says."""
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    return np.repeat(np.eye(len(sizes)), width, axis=1)[labels] * rng.uniform(low, high, size=(len(labels), width * len(sizes)))
+
+
+@pytest.mark.parametrize("background", [0.0, 0.02])
+@pytest.mark.parametrize("sizes", [(30, 30, 30), (30,) * 5, (45, 44, 10), (10, 10, 10)], ids=str)
+def test_disjoint_blocks_are_counted(sizes, background):
+    # From the line of one block every other is at a right angle: no local criterion sees it.
+    rngs = [np.random.default_rng(seed) for seed in range(4)]
+    cases = ((f"seed {seed}", (X := blocks(sizes, rng, 0.5, 1.5)) + background * rng.random(X.shape)) for seed, rng in enumerate(rngs))
+    assert wrong(cases, len(sizes)) == []
+
+
+def test_blocks_by_hand():
+    # Weights ½, ⅓, ⅙ at right angles. One line on the first; the second pays once ⅓ exp(β) > ½, at β = log 3/2, which counts from
+    # ½ / (½ mean distance) = 1 on.
+    X = np.repeat(np.eye(3), [3, 2, 1], axis=0)
+    model = fitted(np.repeat(X, 4, axis=0))
+    assert model.n_components_ == 3
+    np.testing.assert_allclose(model.critical_betas_[0], 1.0)
+
+
 @pytest.mark.parametrize("scaling", ["item", "none"])
 def test_nested_groups_show_both_levels(scaling):
     found = {}

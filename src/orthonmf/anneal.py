@@ -13,11 +13,12 @@ import numpy as np
 from ._typing import Array
 from .distortion.base import Distortion
 from .engines.base import Engine
+from .partition import refilled
 from .progress import Monitor, Temperature
 from .schedule import Schedule
 from .solvers.gibbs import Settled, settle
 from .state import State
-from .transitions import Child, Criticals, critical_values, distinct, halves, scan, with_children
+from .transitions import PLACES, Child, Criticals, critical_values, distinct, elsewhere, halves, scan, with_children, with_far
 
 # A split must lower F by more than this per unit weight: less is rounding.
 MIN_GAIN = 1e-7
@@ -115,6 +116,11 @@ class Annealing:
         Splits in a row that did not lower J.
     next_id : int
         The name of the next child; those of refused splits are not given again.
+    places : ndarray of shape (n_places, n_coordinates)
+        Items far apart, where components far from all others are looked for.
+    least_beta : float
+        Half the inverse of the mean distance to one centre. Means have no transition below it. Lines have where items are orthogonal,
+        at log ratios of their weights that say nothing about separation: such a transition counts from here.
     """
 
     engine: Engine
@@ -132,10 +138,12 @@ class Annealing:
     converged: bool = True
     refusals: int = 0
     next_id: int = 1
+    places: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    least_beta: float = 0.0
 
     def run(self, n_components: int, *, beyond: bool = False) -> State:
         """Anneal until ``n_components`` are distinct; with ``beyond``, also locate the transition past them."""
-        goal = n_components + beyond
+        goal = min(n_components + beyond, self.engine.n_items)
         view = self._begin()
         while view.state.n_components < goal:
             reached = self._climb(view) if view.beta <= self.max_beta else None
@@ -143,7 +151,7 @@ class Annealing:
                 self.exhausted = True
                 break
             before, view = reached
-            onset = max(float(view.onsets.min()), before.beta)
+            onset = max(float(view.onsets.min()), before.beta, self.least_beta)
             view = self._split(view, onset, room=goal - view.state.n_components)
         return self.states[max(m for m in self.states if m <= n_components)]
 
@@ -184,16 +192,21 @@ class Annealing:
             criticals = critical_values(self.engine, self.distortion, settled, tol=0.05, max_passes=1)
             return View(settled, criticals, halves(self.distortion, settled, criticals))
         criticals = critical_values(self.engine, self.distortion, settled, start=start)
-        return View(settled, criticals, scan(self.engine, self.distortion, settled, criticals))
+        near = scan(self.engine, self.distortion, settled, criticals)
+        far = elsewhere(self.engine, self.distortion, settled, self.places)
+        return View(settled, criticals, with_far(near, far, settled.state.beta))
 
     def _begin(self) -> View:
         """One component, settled at a β well below its critical value."""
         origin = State(1.0, self.distortion.origin(), np.zeros(1))
         settled = self._settle(origin)
         first = critical_values(self.engine, self.distortion, settled).beta[0]
+        if self.thorough:
+            self.places = refilled(self.engine, self.distortion, np.repeat(self.distortion.origin(), PLACES, axis=0))
         # Isotropic items give way at every temperature: their critical value is 0, or what rounding makes of it.
+        self.least_beta = settled.stats.weight / (2 * max(settled.stats.distortion, np.finfo(float).tiny))
         usable = first < np.inf and first * settled.stats.distortion > ISOTROPIC * settled.stats.weight
-        beta = START * first if usable else 1.0
+        beta = min(START * first, self.least_beta / 2) if usable else 1.0
         return self._look(self._settle(origin.set(beta=float(beta), centers=self.states[1].centers)))
 
     # -- between temperatures ---------------------------------------------------------------------------------------------------

@@ -22,6 +22,10 @@ from .state import Additive, State, normalised_log
 CRITICAL_TOL, CRITICAL_PASSES = 1e-3, 16
 # Steps at which a child is tried, in units of 1/√(2β), on both sides of each centre: 0.3 · 1.5^s reaches 26 widths.
 SCAN_STEPS = 0.3 * 1.5 ** np.arange(12)
+# Places from which children far from all centres are looked for, and the steps taken from each.
+PLACES, PLACE_STEPS = 32, 3
+# Children with β‖y − y'‖² below this are one.
+ONE_PLACE = 1.0
 # A child pays when c exceeds Σ ω by this; below, rounding and the residual of a settled state could do it.
 EXCESS = 1e-4
 # Exponents above this would overflow; a child there pays whatever its exact value is.
@@ -172,7 +176,7 @@ def _ritz(space: Array) -> tuple[Array, Array]:
     return np.where(loose, 0.0, beta), np.einsum("kij,kj->ki", whiten, top)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Child:
     """Where a new component pays most along the direction of one component.
 
@@ -242,8 +246,7 @@ def scan(engine: Engine, distortion: Distortion, at: Settled, criticals: Critica
     excess, slope = total.first[rows, best] - at.stats.weight, total.slope[rows, best]
     mass = excess / np.maximum(total.second[rows, best], np.finfo(float).tiny)
     newton = state.beta - np.divide(excess, slope, out=np.zeros_like(excess), where=slope > 0)
-    # At its own centre c is mass_j / α_j, which is Σ ω at rest; a mass that is still on its way is no reason to split.
-    unrest = np.maximum(at.stats.mass / np.exp(state.log_mass) / at.stats.weight - 1, 0.0)
+    unrest = _unrest(at)
     pays = excess > (EXCESS + unrest) * at.stats.weight
     onset = np.where(pays, np.minimum(newton, criticals.beta), criticals.beta)
     centers = distortion.moved(state.centers, criticals.directions, steps[best])
@@ -258,6 +261,70 @@ def scan(engine: Engine, distortion: Distortion, at: Settled, criticals: Critica
         )
         for j in rows
     ]
+
+
+@dataclass(frozen=True)
+class _Gains(Additive):
+    count: int
+    mass: Array
+    sums: Array
+    second: Array
+    slope: Array
+
+
+def elsewhere(engine: Engine, distortion: Distortion, at: Settled, places: Array) -> Child | None:
+    """The best child near one of some ``places`` (m, n_coordinates), where it pays.
+
+    Lines to items that are orthogonal to a centre have no slope there: only a look from afar finds them. From each place, fixed-point
+    steps climb c(y): its maxima are the best centres for the weights ω exp(−β d)/Z.
+    """
+    state = at.state
+
+    def kernel(items: Items, where: slice) -> _Gains:
+        resp, now, log_z = soft(distortion, items, state)
+        mean = np.divide((resp * now.distance).sum(axis=0), items.weight, out=np.zeros(len(items)), where=items.weight > 0)
+        pairs = distortion.pairs(items, places)
+        ratio = np.exp(np.minimum(-state.beta * pairs.distance - log_z, MAX_EXPONENT))
+        weighted = ratio * items.weight
+        return _Gains(
+            count=len(items),
+            mass=weighted.sum(axis=1),
+            sums=distortion.sums(items, weighted, pairs.inner),
+            second=np.square(ratio - 1) @ items.weight,
+            slope=np.einsum("kb,kb->k", weighted, mean - pairs.distance),
+        )
+
+    for _ in range(PLACE_STEPS):
+        gains: _Gains = engine.reduce_items(distortion, kernel)
+        places = distortion.center(gains.sums, np.maximum(gains.mass, np.finfo(float).tiny))
+    gains = engine.reduce_items(distortion, kernel)
+    best = int(gains.mass.argmax())
+    excess, slope = gains.mass[best] - at.stats.weight, gains.slope[best]
+    onset = state.beta - excess / slope if slope > 0 else state.beta
+    child = Child(
+        parent=int(between(np.vstack([places[best], state.centers]))[0, 1:].argmin()),
+        excess=float(excess / at.stats.weight),
+        onset=max(float(onset), 0.0),
+        center=places[best],
+        mass=float(excess / max(gains.second[best], np.finfo(float).tiny)),
+        unrest=float(_unrest(at).max()),
+    )
+    return child if child.pays else None
+
+
+def with_far(near: list[Child], far: Child | None, beta: float) -> list[Child]:
+    """Children beside their parents and one elsewhere; of two that pay in one place the better."""
+    if far is None:
+        return near
+    same = [child for child in near if child.pays and beta * np.square(child.center - far.center).sum() < ONE_PLACE]
+    if any(child.excess >= far.excess for child in same):
+        return near
+    return [child for child in near if child not in same] + [far]
+
+
+def _unrest(at: Settled) -> Array:
+    """The excess at each centre: c is mass_j / α_j there, which is Σ ω at rest; a mass still on its way is no reason to split."""
+    return np.maximum(at.stats.mass / np.exp(at.state.log_mass) / at.stats.weight - 1, 0.0)
 
 
 def halves(distortion: Distortion, at: Settled, criticals: Criticals) -> list[Child]:
