@@ -88,7 +88,7 @@ def test_bad_value_is_refused_and_its_place_named(value, message, orthogonal):
     refuse(X.tolist(), f"{message}.*row 7, column 2", orthogonal=orthogonal)
     refuse(X.astype(object), f"{message}.*row 7, column 2", orthogonal=orthogonal)
     refuse(pd.DataFrame(X), f"{message}.*row 7, column 2", orthogonal=orthogonal)
-    refuse(sparse.csr_array(X), f"{message}.*stored entry 30", orthogonal=orthogonal)
+    refuse(sparse.csr_array(X), f"{message}.*row 7, column 2", orthogonal=orthogonal)
     for store in (sparse.csc_matrix, sparse.coo_array, sparse.bsr_array, sparse.lil_array, sparse.dok_array):
         refuse(store(X), message, orthogonal=orthogonal)
 
@@ -293,7 +293,7 @@ def test_all_zeros(orthogonal, scaling, store):
     X = store(np.zeros((5, 4)))
     model = ONMF(orthogonal=orthogonal, scaling=scaling).fit(X)
     assert model.n_components_ == 1
-    assert model.status_ == "Converged. All items are equal."
+    assert model.status_.startswith("Converged. All items are equal")
     assert model.reconstruction_err_ == 0
     assert model.critical_betas_.size == 0
     assert np.isfinite(model.components_).all()
@@ -310,7 +310,7 @@ def test_all_items_equal(orthogonal, scaling, n):
     items = np.tile([0.1, 0.7, 1 / 3], (n, 1))
     model = fit(items, orthogonal, scaling, "auto")
     assert model.n_components_ == 1
-    assert model.status_ == "Converged. All items are equal."
+    assert model.status_.startswith("Converged. All items are equal")
     assert model.critical_betas_.size == 0, "without variance no finite temperature splits"
     assert model.certificate_.relative_error <= 1e-12
     assert_sound(model, items, orthogonal)

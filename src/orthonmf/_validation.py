@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -25,18 +26,22 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise InvalidInputError(f"{name}={value!r} is not known; expected one of {expected}.")
 
 
-def check_count(name: str, value: Any, *, least: int) -> int:
-    """Refuse anything but a whole number of at least ``least``."""
+def check_count(name: str, value: Any, *, least: int, word: str | None = None) -> None:
+    """Refuse anything but a whole number of at least ``least``, or ``word``."""
+    if isinstance(value, str) and value == word:
+        return
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InvalidInputError(f"{name}={value!r} is not usable; expected a whole number of at least {least}.")
-    return int(value)
+        choice = "" if word is None else f"{word!r} or "
+        raise InvalidInputError(f"{name}={value!r} is not usable; expected {choice}a whole number of at least {least}.")
 
 
-def check_positive(name: str, value: Any, *, above: float = 0.0) -> float:
-    """Refuse anything but a finite number above ``above``."""
+def check_positive(name: str, value: Any, *, above: float = 0.0, word: str | None = None) -> None:
+    """Refuse anything but a finite number above ``above``, or ``word``."""
+    if isinstance(value, str) and value == word:
+        return
     if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)) or value <= above:
-        raise InvalidInputError(f"{name}={value!r} is not usable; expected a finite number above {above:g}.")
-    return float(value)
+        choice = "" if word is None else f"{word!r} or "
+        raise InvalidInputError(f"{name}={value!r} is not usable; expected {choice}a finite number above {above:g}.")
 
 
 def check_matrix(X: Any, *, sparse_format: str) -> Any:
@@ -48,7 +53,7 @@ def check_matrix(X: Any, *, sparse_format: str) -> Any:
         X = _converted(np.asarray, X)
     _check_kind(X)
     if sp.issparse(X):  # before duplicates are summed, so that no negative one hides
-        _check_values(X.data if hasattr(X, "data") and isinstance(X.data, np.ndarray) else X.tocoo().data, "stored entry {0}")
+        _check_stored(X)
     X = _converted(
         check_array,
         X,
@@ -60,13 +65,24 @@ def check_matrix(X: Any, *, sparse_format: str) -> Any:
         input_name="X",
     )
     if not sp.issparse(X):
-        _check_values(X, "row {0}, column {1}")
+        _check_values(X, "row {0}, column {1}".format)
         return X
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    _check_values(X.data, "stored entry {0}")
+    _check_stored(X)
     return X
+
+
+def _check_stored(X: Any) -> None:
+    """Refuse what a sparse matrix must not store, naming where it stands."""
+    stored = X if X.format in ("csr", "csc", "coo") else X.tocoo()
+
+    def place(index: int) -> str:
+        entries = stored.tocoo()
+        return f"row {entries.row[index]}, column {entries.col[index]}"
+
+    _check_values(stored.data, place)
 
 
 def _converted(convert: Any, X: Any, **options: Any) -> Any:
@@ -74,12 +90,23 @@ def _converted(convert: Any, X: Any, **options: Any) -> Any:
     try:
         return convert(X, **options)
     except ValueError as error:
-        raise InvalidInputError(f"{error} Pass X as a 2-D array or sparse matrix of nonnegative numbers.") from error
+        first, *more = str(error).splitlines()  # between them it may print the whole array
+        advice = "".join(f" {line}" for line in more if line.startswith("Reshape"))
+        complaint = f"{first.rstrip('.: ')}{_culprit(X)}.{advice}"
+        raise InvalidInputError(f"{complaint} Pass X as a 2-D array or sparse matrix of nonnegative numbers.") from error
+
+
+def _culprit(X: Any) -> str:
+    """The column of a table that is to blame, if it can be told."""
+    columns = [name for name in getattr(X, "columns", []) if np.asarray(X[name]).dtype.kind not in "fiub"]
+    return f" (column {columns[0]!r})" if columns else ""
 
 
 def _check_kind(X: Any) -> None:
     """Refuse text and dates, which numpy would turn into numbers."""
     dtypes = [X.dtype] if hasattr(X, "dtype") else list(getattr(X, "dtypes", []))
+    if hasattr(X, "columns") and not dtypes:
+        raise InvalidInputError(f"X has shape {X.shape}: 0 feature(s), and a minimum of 1 is required. Pass columns of numbers.")
     for dtype in dtypes:
         if getattr(dtype, "kind", "O") in "SUMm":
             raise InvalidInputError(
@@ -87,7 +114,7 @@ def _check_kind(X: Any) -> None:
             )
 
 
-def _check_values(values: Array, place: str) -> None:
+def _check_values(values: Array, place: Callable[..., str]) -> None:
     """Refuse NaN, infinity and negative numbers, naming the first."""
     if values.dtype.kind not in "fiub":
         return  # objects and complex numbers are judged by check_array
@@ -97,20 +124,18 @@ def _check_values(values: Array, place: str) -> None:
             _refuse(block, start, place)
 
 
-def _refuse(block: Array, start: int, place: str) -> None:
+def _refuse(block: Array, start: int, place: Callable[..., str]) -> None:
     kinds = (("NaN", np.isnan(block)), ("infinity", np.isinf(block)), ("a negative value", block < 0))
     kind, bad = next((kind, bad) for kind, bad in kinds if bad.any())
     first = np.argwhere(bad)[0]
-    value = block[tuple(first)]
-    where = place.format(start + first[0], *first[1:])
+    value = float(block[tuple(first)])
+    where = place(start + first[0], *first[1:])
     if kind == "a negative value":
         raise InvalidInputError(
             f"Negative values in data passed to ONMF: {value!r} at {where}. Nonnegative entries are expected; shift or clip X, or take "
             "its absolute value if that makes sense."
         )
-    raise InvalidInputError(
-        f"Input X contains {kind} at {where}; finite numbers are expected. Remove or impute it (sklearn.impute) before the fit."
-    )
+    raise InvalidInputError(f"Input X contains {kind} at {where}; finite numbers are expected. Remove or impute it (sklearn.impute).")
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int) -> Array | None:
@@ -127,7 +152,7 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> Array | None:
         raise InvalidInputError(f"sample_weight has shape {weight.shape}; expected ({n_samples},), one weight per row of X.")
     if not np.isfinite(weight).all() or (weight < 0).any():
         bad = int(np.argmin(np.isfinite(weight) & (weight >= 0)))
-        raise InvalidInputError(f"sample_weight[{bad}]={weight[bad]!r}; finite, nonnegative weights are expected.")
+        raise InvalidInputError(f"sample_weight[{bad}]={float(weight[bad])!r}; finite, nonnegative weights are expected.")
     if not weight.any():
         raise InvalidInputError("sample_weight is all zero; at least one row must weigh something.")
     return weight

@@ -25,6 +25,8 @@ MIN_GAIN = 1e-7
 # Just above a transition children part by steps that gain next to nothing. A split is settled this much more tightly, or it is taken for
 # finished halfway and its halves split again: on 32 problems critical values then depended on the schedule by up to a factor of 9.
 SPLIT_TOL = 1e-3
+# Where children part slowly, as many rounds of passes more.
+SPLIT_ROUNDS = 4
 # Where the annealing starts, in units of the first critical value.
 START = 1e-2
 # A first critical value below this, in units of the mean distance, is rounding; elsewhere it is of order one.
@@ -172,8 +174,8 @@ class Annealing:
         """Minimise J at the state's β over centres and masses, and keep only distinct components."""
         while True:
             settled = self._rested(state, self.tol * tightly)
-            if tightly < 1 and not settled.converged:  # cut off on the way, where the residual may be up for a while
-                settled = self._rested(settled.state, self.tol)
+            for _ in range(SPLIT_ROUNDS if tightly < 1 else 0):  # cut off on the way, where the residual may be up for a while
+                settled = settled if settled.converged else self._rested(settled.state, self.tol)
             state = distinct(settled.state)
             if state is settled.state:
                 break
@@ -204,9 +206,9 @@ class Annealing:
         if self.thorough:
             self.places = refilled(self.engine, self.distortion, np.repeat(self.distortion.origin(), PLACES, axis=0))
         # Isotropic items give way at every temperature: their critical value is 0, or what rounding makes of it.
-        self.least_beta = settled.stats.weight / (2 * max(settled.stats.distortion, np.finfo(float).tiny))
+        self.least_beta = 0.5 / max(settled.stats.distortion / settled.stats.weight, 1 / self.max_beta)
         usable = first < np.inf and first * settled.stats.distortion > ISOTROPIC * settled.stats.weight
-        beta = min(START * first, self.least_beta / 2) if usable else 1.0
+        beta = min(START * float(first), self.least_beta / 2) if usable else 1.0
         return self._look(self._settle(origin.set(beta=float(beta), centers=self.states[1].centers)))
 
     # -- between temperatures ---------------------------------------------------------------------------------------------------

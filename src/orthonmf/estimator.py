@@ -397,8 +397,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         return Layout(self.orthogonal, self.engine)
 
     def _check_parameters(self) -> None:
-        if self.n_components != "auto":
-            check_count("n_components", self.n_components, least=1)
+        check_count("n_components", self.n_components, least=1, word="auto")
         if self.max_components is not None:
             check_count("max_components", self.max_components, least=1)
         check_choice("orthogonal", self.orthogonal, ("samples", "features"))
@@ -406,8 +405,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         check_choice("engine", self.engine, ("auto", *ENGINES))
         check_choice("solver", self.solver, ("auto", *SOLVERS))
         check_choice("rounding", self.rounding, ("exact", "nearest"))
-        if self.schedule != "adaptive":
-            check_positive("schedule", self.schedule, above=1.0)
+        check_positive("schedule", self.schedule, above=1.0, word="adaptive")
         check_positive("tol", self.tol)
         check_count("max_iter", self.max_iter, least=1)
         if self.time_limit is not None:

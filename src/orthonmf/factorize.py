@@ -138,7 +138,7 @@ def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
     try:
         apart = spread(engine, distortion)
         if apart <= finest(engine, distortion, apart=apart):
-            search.reason = "All items are equal."
+            search.reason = distortion.alike
         else:
             _anneal(engine, distortion, request, monitor, search)
         _settle(engine, distortion, request, monitor, search)
@@ -199,15 +199,19 @@ def _number(annealing: Annealing, search: _Search, engine: Engine, least: int) -
     endless = annealing.exhausted and (found == 1 or weight >= 2 * found)
     number = most_persistent(search.critical_betas, endless=endless, least=least)
     lengths = persistence(search.critical_betas)
-    if endless and number > 1:
+    if least > max(number, 1):
+        search.reason = f"The capacities need {least} components; the data alone would give {number}."
+    elif endless and number > 1:
         search.reason = f"There are {number} distinct items, repeated (differences below the rounding of the distances aside)."
     elif number == 1 and annealing.exhausted:
         search.reason = "No temperature splits the items: what differs weighs too little. To split them, set n_components."
     elif number == 1 or lengths[number - 2] < MIN_PERSISTENCE:
-        longest = f"{lengths[number - 2]:.2f} at {number} components" if number > 1 else "none"
+        longest = "fewer than two transitions were met"
+        if number > 1:
+            longest = f"the longest persistence is {lengths[number - 2]:.2f} at {number} components, below {MIN_PERSISTENCE:.2f}"
         search.reason = (
-            f"Nothing persists: the longest persistence is {longest}, below {MIN_PERSISTENCE:.2f}. The data may have no separate "
-            "parts; look at persistence_, or set n_components."
+            f"Nothing persists: {longest}. The data may have no separate parts; look at persistence_, raise max_components, or set "
+            "n_components."
         )
     else:
         search.reason = f"{number} components persist longest, over a factor {np.exp(lengths[number - 2]):.3g} in β."
@@ -309,8 +313,9 @@ def _finished(engine: Engine, distortion: Distortion, search: _Search, monitor: 
     rank = np.zeros(len(centers), dtype=np.intp)
     rank[order] = np.arange(len(order))
     if not search.reason.startswith("Stopped"):
-        rest = "Converged." if search.converged else "Not converged: raise max_iter or tol."
-        search.reason = f"{rest} {search.reason}".strip()
+        advised = "raise max_iter" in search.reason
+        rest = "Converged." if search.converged else "Not converged." if advised else "Not converged: raise max_iter or tol."
+        search.reason = f"{rest} {search.reason.strip()}".strip()
     return Result(
         distortion=distortion,
         centers=centers[order],

@@ -24,8 +24,8 @@ CRITICAL_TOL, CRITICAL_PASSES = 1e-3, 16
 SCAN_STEPS = 0.3 * 1.5 ** np.arange(12)
 # Places from which children far from all centres are looked for, and the steps taken from each.
 PLACES, PLACE_STEPS = 32, 3
-# Children with β‖y − y'‖² below this are one.
-ONE_PLACE = 1.0
+# Children with β‖y − y'‖² below this are one; and one that is nearer to a centre than this is the centre, give or take rounding.
+ONE_PLACE, FAR = 1.0, 1e-2
 # A child pays when c exceeds Σ ω by this; below, rounding and the residual of a settled state could do it.
 EXCESS = 1e-4
 # Exponents above this would overflow; a child there pays whatever its exact value is.
@@ -273,7 +273,7 @@ class _Gains(Additive):
 
 
 def elsewhere(engine: Engine, distortion: Distortion, at: Settled, places: Array) -> Child | None:
-    """The best child near one of some ``places`` (m, n_coordinates), where it pays.
+    """The best child near one of some ``places`` (m, n_coordinates), where it pays and is far from all centres.
 
     Lines to items that are orthogonal to a centre have no slope there: only a look from afar finds them. From each place, fixed-point
     steps climb c(y): its maxima are the best centres for the weights ω exp(−β d)/Z.
@@ -301,15 +301,16 @@ def elsewhere(engine: Engine, distortion: Distortion, at: Settled, places: Array
     best = int(gains.mass.argmax())
     excess, slope = gains.mass[best] - at.stats.weight, gains.slope[best]
     onset = state.beta - excess / slope if slope > 0 else state.beta
+    away = np.square(places[best] - state.centers).sum(axis=1)
     child = Child(
-        parent=int(between(np.vstack([places[best], state.centers]))[0, 1:].argmin()),
+        parent=int(away.argmin()),
         excess=float(excess / at.stats.weight),
         onset=max(float(onset), 0.0),
         center=places[best],
         mass=float(excess / max(gains.second[best], np.finfo(float).tiny)),
         unrest=float(_unrest(at).max()),
     )
-    return child if child.pays else None
+    return child if child.pays and state.beta * away.min() >= FAR else None
 
 
 def with_far(near: list[Child], far: Child | None, beta: float) -> list[Child]:

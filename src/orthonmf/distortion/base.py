@@ -66,6 +66,9 @@ class Distortion(ABC):
         The point or direction about which items and centres are held.
     """
 
+    #: What items have in common that are at no distance from one centre.
+    alike = "All items are equal."
+
     def __init__(self, ref: Array) -> None:
         self.ref = ref
 

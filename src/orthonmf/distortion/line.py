@@ -26,6 +26,8 @@ BISECTIONS = 60
 class Line(Distortion):
     """Frame: (c, u_⊥) about the unit direction ref; centres have unit norm."""
 
+    alike = "All items are equal up to their scale; to tell their scales apart, set scaling='none'."
+
     @classmethod
     def about(cls, mean: Array) -> Line:
         size = np.linalg.norm(mean)
