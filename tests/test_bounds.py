@@ -113,7 +113,7 @@ def test_least_sizes_that_are_none(value, vector):
 
 
 @pytest.mark.parametrize("name", ["capacity", "min_size"])
-@pytest.mark.parametrize("values", [[50, 50], [50, 25, 20, 5], [], [[50, 25, 25]]])
+@pytest.mark.parametrize("values", [[50, 50], [50, 25, 20, 5], [], [[50, 25, 25]], [[50], [25, 25], 50]])
 def test_wrong_shape_says_what_was_expected(name, values):
     with pytest.raises(InvalidInputError, match=rf"{name} has .*; expected one value, or 3"):
         parse_bounds(**{"capacity": None, "min_size": None, name: values}, n_components=3, n_items=100)

@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from ._typing import Array, Labels
 from .exceptions import InfeasibleCapacityError, IntegrityError, InvalidInputError
 
-__all__ = ["Assignment", "Costs", "Nearest", "certify", "nearest", "transport"]
+__all__ = ["Assignment", "Costs", "Nearest", "certify", "draft", "nearest", "transport"]
 
 Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -48,7 +48,7 @@ COSTS_PER_MOVE = 16384
 # The share of the items out of place that a Newton step has to leave at most.
 PROGRESS = 0.7
 # Items of the pool for each component, and for each item out of place; most costs added at once (32 MiB).
-POOL, POOL_PER_MOVE, POOL_COSTS = 256, 16, 2**22
+POOL, POOL_PER_MOVE, POOL_COSTS = 512, 16, 2**22
 # Stands for a border of width zero, where items tie; any number of items over it is finite.
 TINY = 1e-280
 EPS = float(np.finfo(np.float64).eps)
@@ -138,10 +138,20 @@ def transport(costs: ArrayLike | Costs, lower: ArrayLike, upper: ArrayLike, *, p
     ([1, 0, 0], 1.0, [1.0, 0.0], 0.0)
     """
     problem = _problem(costs, lower, upper)
+    labels, _ = _drafted(problem, prices)
+    return _prove(problem, labels)
+
+
+def draft(costs: ArrayLike | Costs, lower: ArrayLike, upper: ArrayLike, *, prices: ArrayLike | None = None) -> tuple[Labels, Array]:
+    """Labels as ``transport`` gives them, up to rounding, and prices near theirs, without the proof: for use on the way."""
+    return _drafted(_problem(costs, lower, upper), prices)
+
+
+def _drafted(problem: _Problem, prices: ArrayLike | None) -> tuple[Labels, Array]:
     start = np.zeros(problem.k) if prices is None else np.asarray(prices, dtype=np.float64)
     if start.shape != (problem.k,) or not np.isfinite(start).all():
         raise InvalidInputError(f"prices are {start}; expected {problem.k} finite numbers, or None.")
-    return _prove(problem, _repair(problem, _settle(problem, start)))
+    return _repair(problem, _settle(problem, start))
 
 
 def certify(costs: ArrayLike | Costs, lower: ArrayLike, upper: ArrayLike, *, labels: Labels, prices: Array) -> Assignment:
@@ -504,11 +514,11 @@ def _smallest(keys: Array, size: int) -> tuple[Labels, float]:
     return np.append(below, np.flatnonzero(keys == beyond)[: size - len(below)]), float(beyond)
 
 
-def _repair(problem: _Problem, survey: _Survey) -> Labels:
-    """Send the items out of place along shortest paths; the labels stay optimal for their own sizes."""
+def _repair(problem: _Problem, survey: _Survey) -> tuple[Labels, Array]:
+    """Send the items out of place along shortest paths; the labels stay optimal for their own sizes. Also prices near theirs."""
     flow, excess = survey.flow.copy(), survey.excess.copy()
     if not excess.any():
-        return survey.labels
+        return survey.labels, survey.prices
     pool = _Pool(problem, survey.labels, survey.prices[:, None] - survey.prices)
     pool.add(survey.slack, _arcs(problem), max(POOL * problem.k, POOL_PER_MOVE * survey.misplaced))
     while excess.any():
@@ -516,7 +526,8 @@ def _repair(problem: _Problem, survey: _Survey) -> Labels:
         dist, rounds = _relax(graph, np.where(excess > 0, 0.0, np.inf))
         sink = int(np.where(excess < 0, dist, np.inf).argmin())
         _follow(pool, _walk(graph, rounds, sink), graph + dist[:, None] <= dist, flow, excess)
-    return pool.labels
+    dist, _ = _relax(pool.graph(flow), np.zeros(problem.k + 1))
+    return pool.labels, dist[-1] - dist[:-1]
 
 
 def _cancel(problem: _Problem, labels: Labels, weight: Array) -> None:
@@ -604,7 +615,7 @@ def _negative_cycle(graph: Array, rounds: list[Labels]) -> list[int]:
         return []
     late = np.flatnonzero(rounds[-1] != np.arange(len(graph)))
     walks = (_walk(graph, rounds, int(node)) for node in late)
-    return next((walk for walk in walks if walk[0] == walk[-1]), [])
+    return next((walk for walk in walks if len(walk) > 1 and walk[0] == walk[-1]), [])
 
 
 def _certify(problem: _Problem, labels: Labels, prices: Array) -> Assignment:

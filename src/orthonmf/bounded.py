@@ -9,14 +9,16 @@ from itertools import combinations
 import numpy as np
 
 from ._typing import Array, Labels
-from .assignment import Assignment, certify, transport
+from .assignment import certify, draft, transport
 from .bounds import Bounds
 from .distortion.base import Distortion, Items
 from .engines.base import Engine
-from .partition import OPTIMISM, PATIENCE, REST, Count, HardStats, Partition, centered, labelled_pass
+from .partition import OPTIMISM, PATIENCE, REST, Count, HardStats, Partition, centered, labelled_pass, rank_within
 
 # Relative fall of the cost at which an alternation on many items ends: the last labels at the border take as long as all the others.
-MANY_ITEMS, REST_OF_MANY = 4096, 1e-6
+MANY_ITEMS, REST_OF_MANY = 4096, 4e-6
+# A gap that needs no better prices.
+PROVEN = 1e-9
 # Costs held between the passes of one assignment; more are computed anew in every pass.
 HELD_COSTS = 1 << 23
 
@@ -67,6 +69,89 @@ class ItemCosts:
 
 
 @dataclass(frozen=True)
+class Tiers:
+    """Bounds as columns of a transportation problem.
+
+    Hard bounds are one column for each component. Soft ones are three, which the best assignment fills in turn: places up to the lower
+    bound, each worth a penalty; places up to the upper one; and places beyond, at a penalty each.
+
+    Attributes
+    ----------
+    bounds : Bounds
+    least : ndarray of shape (n_components,)
+        Fewest items of every component, in any case.
+    n_items : int
+    """
+
+    bounds: Bounds
+    least: Labels
+    n_items: int
+
+    @property
+    def offsets(self) -> Array:
+        """What a place of each tier costs."""
+        return np.array([-1.0, 0.0, 1.0]) * self.bounds.penalty if self.bounds.soft else np.zeros(1)
+
+    @property
+    def limits(self) -> tuple[Labels, Labels]:
+        """Fewest and most items of every column."""
+        bounds = self.bounds
+        if not bounds.soft:
+            return np.minimum(np.maximum(bounds.lower, self.least), bounds.upper), bounds.upper
+        upper = np.concatenate([bounds.lower, bounds.upper - bounds.lower, np.full(len(bounds.upper), self.n_items)])
+        first = np.where(bounds.lower > 0, 0, len(bounds.lower)) + np.arange(len(bounds.lower))
+        lower = np.zeros_like(upper)
+        lower[first] = self.least
+        return lower, upper
+
+    def columns(self, block: Array) -> Array:
+        """Costs (rows, n_columns) from those of the components."""
+        return np.concatenate([block + offset for offset in self.offsets], axis=1) if self.bounds.soft else block
+
+    def spread(self, prices: Array | None) -> Array | None:
+        """Prices of the columns from those of the components."""
+        if prices is None or not self.bounds.soft:
+            return prices
+        return np.concatenate([np.maximum(prices - offset, 0) for offset in self.offsets])
+
+    def folded(self, labels: Labels, prices: Array) -> tuple[Labels, Array]:
+        """Labels and prices of the components from those of the columns."""
+        if not self.bounds.soft:
+            return labels, prices
+        n_components = len(self.bounds.upper)
+        return labels % n_components, (prices.reshape(-1, n_components) + self.offsets[:, None]).min(axis=0)
+
+    def unfolded(self, labels: Labels) -> Labels:
+        """Labels of the columns from those of the components: the first places are the cheapest."""
+        if not self.bounds.soft:
+            return labels
+        n_components, rank = len(self.bounds.upper), rank_within(labels)
+        tier = (rank >= self.bounds.lower[labels]).astype(np.intp) + (rank >= self.bounds.upper[labels])
+        return labels + n_components * tier
+
+
+@dataclass(frozen=True)
+class TieredCosts:
+    """Costs of the columns, read block by block."""
+
+    costs: ItemCosts
+    tiers: Tiers
+
+    @property
+    def n_items(self) -> int:
+        return self.costs.n_items
+
+    @property
+    def n_components(self) -> int:
+        return self.costs.n_components * len(self.tiers.offsets)
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Place and costs (rows, n_columns) of each block."""
+        for where, block in self.costs.blocks():
+            yield where, self.tiers.columns(block)
+
+
+@dataclass(frozen=True)
 class Bounded:
     """Assigns items under bounds on the sizes; every partition it gives is feasible and its labels optimal for its centres.
 
@@ -84,34 +169,50 @@ class Bounded:
     free = False
 
     @property
-    def _lower(self) -> Labels:
+    def tiers(self) -> Tiers:
+        """The bounds as columns."""
         least = self.least if self.engine.n_items >= len(self.bounds.upper) else 0
-        return np.minimum(np.maximum(self.bounds.lower, least), self.bounds.upper)
+        return Tiers(self.bounds, np.full(len(self.bounds.upper), least), self.engine.n_items)
 
-    def assign(self, centers: Array, prices: Array | None) -> Assignment:
-        """The exact assignment at costs ω d."""
-        costs = ItemCosts(self.engine, self.distortion, centers).held()
-        return transport(costs, self._lower, self.bounds.upper, prices=prices)
+    def _costs(self, centers: Array) -> TieredCosts | Array:
+        costs = ItemCosts(self.engine, self.distortion, centers)
+        held = costs.held()
+        return TieredCosts(held, self.tiers) if isinstance(held, ItemCosts) else self.tiers.columns(held)
 
-    def alternate(self, centers: Array, *, prices: Array | None = None, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
+    def assign(self, centers: Array, prices: Array | None) -> tuple[Labels, Array]:
+        """Labels of the best assignment at costs ω d, and the prices that prove it."""
+        tiers = self.tiers
+        found = transport(self._costs(centers), *tiers.limits, prices=tiers.spread(prices))
+        return tiers.folded(found.labels, found.prices)
+
+    def _drafted(self, centers: Array, prices: Array | None) -> tuple[Labels, Array]:
+        tiers = self.tiers
+        return tiers.folded(*draft(self._costs(centers), *tiers.limits, prices=tiers.spread(prices)))
+
+    def alternate(self, centers: Array, prices: Array | None = None, *, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
         """Alternate exact assignment and best centres; None when the cost will clearly end above ``bound``."""
         labels, before, stable = None, np.inf, False
         many = self.engine.n_items > MANY_ITEMS
         for passes in range(max_passes):
-            assigned = self.assign(centers, prices)
-            prices = assigned.prices
-            stable = labels is not None and bool((assigned.labels == labels).all())
-            labels = assigned.labels
+            found, prices = self._drafted(centers, prices)
+            stable = labels is not None and bool((found == labels).all())
+            labels = found
             stats = labelled_pass(self.engine, self.distortion, centers, labels)
-            fall = before - stats.total
-            if (stable and fall <= REST * stats.total) or (many and fall <= REST_OF_MANY * stats.total):
+            cost = stats.total + self.charge(stats.sizes)
+            fall = before - cost
+            if (stable and fall <= REST * cost) or (many and fall <= REST_OF_MANY * cost):
                 stable = True
                 break
-            if passes >= PATIENCE and stats.total - OPTIMISM * fall > bound:
+            if passes >= PATIENCE and cost - OPTIMISM * fall > bound:
                 return None
-            before = stats.total
+            before = cost
             centers = self._centers(labels, centers, stats, stable)
-        return Partition(labels, centers, stats, at_rest=stable, prices=prices)  # type: ignore[arg-type]
+        return self._proven(centers, prices, stable)
+
+    def _proven(self, centers: Array, prices: Array | None, at_rest: bool) -> Partition:
+        labels, prices = self.assign(centers, prices)
+        stats = labelled_pass(self.engine, self.distortion, centers, labels)
+        return Partition(labels, centers, stats, at_rest=at_rest, prices=prices, charge=self.charge(stats.sizes))
 
     def _centers(self, labels: Labels, centers: Array, stats: HardStats, stable: bool) -> Array:
         """One step towards the best centres, or all the way when the labels have come to rest."""
@@ -120,9 +221,16 @@ class Bounded:
         moved = self.distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
         return np.where(stats.mass[:, None] > 0, moved, centers)
 
-    def allows(self, sizes: Labels) -> bool:
-        """Whether components of these sizes are within the bounds."""
-        return bool((sizes <= self.bounds.upper).all() and (sizes >= self._lower).all())
+    def allows(self, sizes: Labels, before: Labels) -> bool:
+        """Whether the sizes are within the bounds, or, where these are soft, no farther out than ``before``."""
+        if self.bounds.soft:
+            return bool(sizes.min() > 0 and self.charge(sizes) <= self.charge(before))
+        lower, upper = self.tiers.limits
+        return bool((sizes <= upper).all() and (sizes >= lower).all())
+
+    def charge(self, sizes: Labels) -> float:
+        """What items out of soft bounds cost."""
+        return self.bounds.charge(sizes) if self.bounds.soft else 0.0
 
     def rearranged(self, centers: Array) -> Iterator[Array]:
         """The centres with two of them exchanged, for components with different bounds."""
@@ -135,8 +243,21 @@ class Bounded:
                 order[[one, other]] = other, one
                 yield centers[order]
 
-    def gap(self, centers: Array, labels: Labels) -> float:
-        """What a better assignment within the bounds could still save at most, as a fraction of the cost; inf out of bounds."""
-        costs = ItemCosts(self.engine, self.distortion, centers).held()
-        prices = transport(costs, self._lower, self.bounds.upper).prices
-        return certify(costs, self._lower, self.bounds.upper, labels=labels, prices=prices).relative_gap
+    def gap(self, centers: Array, labels: Labels, prices: Array | None = None) -> float:
+        """What a better assignment within the bounds could still save at most, as a fraction of the cost; inf out of bounds.
+
+        Any prices prove a gap; those of the best assignment prove the least.
+        """
+        costs, tiers = self._costs(centers), self.tiers
+        columns = tiers.unfolded(labels)
+        start = tiers.spread(prices)
+        if start is None or (found := self._relative_gap(costs, columns, start)) > PROVEN:
+            start = transport(costs, *tiers.limits, prices=start).prices
+            found = self._relative_gap(costs, columns, start)
+        return found
+
+    def _relative_gap(self, costs: TieredCosts | Array, columns: Labels, prices: Array) -> float:
+        found = certify(costs, *self.tiers.limits, labels=columns, prices=prices)
+        # Places that are worth a penalty count as their distance alone.
+        cost = found.cost + (self.bounds.penalty * float(self.bounds.lower.sum()) if self.bounds.soft else 0.0)
+        return found.gap / cost if found.gap > 0 < cost else found.gap

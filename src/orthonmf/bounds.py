@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, floor, isfinite
+from math import ceil, floor, inf, isfinite
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,18 +23,47 @@ class Bounds:
     lower, upper : ndarray of int of shape (n_components,)
     named : bool
         Whether component j keeps bound j (one value per component was given).
+    penalty : float
+        What an item too many or too few costs; inf where the bounds are hard.
     """
 
     lower: Labels
     upper: Labels
     named: bool
+    penalty: float = inf
+
+    @property
+    def soft(self) -> bool:
+        return self.penalty < inf
+
+    def outside(self, sizes: Labels) -> int:
+        """Items too many or too few, over all components."""
+        return int((np.maximum(sizes - self.upper, 0) + np.maximum(self.lower - sizes, 0)).sum())
+
+    def charge(self, sizes: Labels) -> float:
+        """What the sizes cost beside the distances."""
+        outside = self.outside(sizes)
+        return outside * self.penalty if outside else 0.0
+
+    def bind(self, n_items: int) -> bool:
+        """Whether they exclude anything."""
+        return bool((self.upper < n_items).any() or (self.lower > 0).any())
+
+    @property
+    def order(self) -> Labels:
+        """The components from the roomiest to the narrowest."""
+        return np.lexsort((-self.lower, -self.upper))
+
+    def taken(self, order: Labels) -> Bounds:
+        """The bounds of the components in another order."""
+        return replace(self, lower=self.lower[order], upper=self.upper[order])
 
     def scaled(self, n_items: int, n_sample: int) -> Bounds:
         """The bounds for a sample of the items, rounded so that they stay feasible."""
         share = Fraction(n_sample, n_items)
         upper = np.array([ceil(int(u) * share) for u in self.upper])
         lower = np.array([floor(int(low) * share) for low in self.lower])
-        return Bounds(np.minimum(lower, upper), np.maximum(upper, 1), self.named)
+        return replace(self, lower=np.minimum(lower, upper), upper=np.maximum(upper, 1))
 
     @property
     def alike(self) -> bool:
@@ -42,8 +71,8 @@ class Bounds:
         return bool((self.lower == self.lower[0]).all() and (self.upper == self.upper[0]).all())
 
 
-def parse_bounds(capacity: Any, min_size: Any, n_components: int, n_items: int) -> Bounds | None:
-    """Bounds from ``capacity`` and ``min_size``; None when neither bounds anything.
+def parse_bounds(capacity: Any, min_size: Any, n_components: int, n_items: int, penalty: float = inf) -> Bounds | None:
+    """Bounds from ``capacity`` and ``min_size``; None when neither is given.
 
     An int counts items, a float in (0, 1] is a fraction: 1 is one item, 1.0 is all. Fractions are taken in exact decimal arithmetic,
     rounded down for upper and up for lower bounds: 0.29 of 100 is 29.
@@ -55,13 +84,15 @@ def parse_bounds(capacity: Any, min_size: Any, n_components: int, n_items: int) 
     lower = _each("min_size", min_size, n_components, n_items, default=0, round_=ceil, least=0)
     for j in np.flatnonzero(lower > upper):
         raise InvalidInputError(f"min_size {lower[j]} is above capacity {upper[j]} for component {j}; expected min_size at most capacity.")
-    _check_sums(capacity, lower, upper, n_items)
-    return Bounds(lower, upper, np.ndim(capacity) > 0 or np.ndim(min_size) > 0)
+    if penalty == inf:
+        _check_sums(capacity, lower, upper, n_items)
+    return Bounds(lower, upper, _listed(capacity) or _listed(min_size), penalty)
 
 
 def _check_sums(capacity: Any, lower: Labels, upper: Labels, n_items: int) -> None:
     if (short := n_items - int(upper.sum())) > 0:
-        rounded = " (fractions are rounded down)" if np.asarray(capacity).dtype.kind == "f" else ""
+        given = capacity if _listed(capacity) else [capacity]
+        rounded = " (fractions are rounded down)" if any(isinstance(each, float) for each in given) else ""
         raise InfeasibleCapacityError(
             f"The capacities {_brief(upper)} hold {int(upper.sum())} items{rounded}, {short} fewer than the {n_items} there are; "
             f"raise capacity, or ask for more components."
@@ -77,7 +108,7 @@ def least_components(capacity: Any, n_items: int) -> int:
     """The fewest components that hold all items under one capacity for all."""
     if capacity is None:
         return 1
-    if np.ndim(capacity) > 0:
+    if _listed(capacity):
         raise InvalidInputError(
             f"capacity={capacity!r} has one value per component, but n_components='auto' leaves their number open; give one value for "
             "all, or set n_components."
@@ -89,7 +120,7 @@ def most_components(min_size: Any, n_items: int) -> int:
     """The most components that can all have the least size."""
     if min_size is None:
         return n_items
-    if np.ndim(min_size) > 0:
+    if _listed(min_size):
         raise InvalidInputError(
             f"min_size={min_size!r} has one value per component, but n_components='auto' leaves their number open; give one value for "
             "all, or set n_components."
@@ -97,12 +128,19 @@ def most_components(min_size: Any, n_items: int) -> int:
     return n_items // max(_items("min_size", min_size, n_items, ceil, least=0), 1)
 
 
+def _listed(value: Any) -> bool:
+    """Whether one value per component was given; a ragged list is one, too, and refused later."""
+    return isinstance(value, list | tuple) or np.ndim(value) > 0
+
+
 def _each(name: str, value: Any, n_components: int, n_items: int, *, default: int, round_: Any, least: int) -> Labels:
     if value is None:
         return np.full(n_components, default)
-    if np.ndim(value) == 0:
+    if not _listed(value):
         return np.full(n_components, _items(name, value, n_items, round_, least))
     values = list(value)
+    if any(np.ndim(each) > 0 for each in values):
+        raise InvalidInputError(f"{name} has nested values, {value!r}; expected one value, or {n_components}, one for each component.")
     if len(values) != n_components:
         raise InvalidInputError(f"{name} has {len(values)} values; expected one value, or {n_components}, one for each component.")
     return np.array([_items(name, each, n_items, round_, least) for each in values])

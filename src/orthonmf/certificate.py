@@ -91,8 +91,8 @@ class Certificate:
         if self.bounds is not None:
             counts = np.array(self.counts)
             within = bool((counts <= self.bounds.upper).all() and (counts >= self.bounds.lower).all())
-            sizes = {"every size is within its bounds": within}
-            nearest = "the assignment is the best within the bounds"
+            sizes = {} if self.bounds.soft else {"every size is within its bounds": within}
+            nearest = "the assignment is the best " + ("at this penalty" if self.bounds.soft else "within the bounds")
         return {
             "each item belongs to one component": self.orthogonal,
             "factors are nonnegative": self.nonnegative,
@@ -161,8 +161,8 @@ class Claim:
     nonzeros_per_item: int = 1
 
 
-def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds | None = None) -> Certificate:
-    """Recompute every claim of a factorisation from the data."""
+def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds | None = None, prices: Array | None = None) -> Certificate:
+    """Recompute every claim of a factorisation from the data; good ``prices`` make the proof under bounds short."""
     centers = distortion.to_frame(claim.components)
 
     def kernel(raw: RawRows, where: slice) -> _Audit:
@@ -196,7 +196,7 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
         error=float(np.sqrt(audit.residual)),
         relative_error=float(np.sqrt(audit.residual / audit.energy)) if audit.energy > 0 else 0.0,
         lower_bound=lower_bound(engine, distortion, len(claim.components)),
-        gap=_gap(engine, distortion, claim, bounds, audit),
+        gap=_gap(engine, distortion, claim, bounds, prices, audit),
         bounds=bounds,
         scale_gap=_scale_gap(engine, audit),
         stationarity=_relative_step(engine, step_sq, audit),
@@ -205,13 +205,13 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
     )
 
 
-def _gap(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds | None, audit: _Audit) -> float:
+def _gap(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds | None, prices: Array | None, audit: _Audit) -> float:
     """What other labels could still gain, as a fraction of the squared error; 0 where that is rounding."""
     if audit.residual <= _rounding(engine) * audit.energy:
         return 0.0
     if bounds is None:
         return float(audit.gap / audit.residual)
-    return Bounded(engine, distortion, bounds).gap(distortion.to_frame(claim.components), claim.labels)
+    return Bounded(engine, distortion, bounds).gap(distortion.to_frame(claim.components), claim.labels, prices)
 
 
 def _scale_gap(engine: Engine, audit: _Audit) -> float:

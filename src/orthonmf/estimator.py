@@ -60,6 +60,9 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         components or one for each. The bound is hard: it is never exceeded.
     min_size : int, float, array-like or None, default=None
         Fewest items in a component, in the same forms (fractions are rounded up).
+    capacity_penalty : float or None, default=None
+        None makes the bounds hard. A number makes them soft: each item too many or too few in a component then costs this many times
+        the mean squared norm of an item, and bounds that no partition can meet are no error.
     solver : {"auto", "dual", "cbf"}, default="auto"
         How bounds are met along the annealing: "dual" (the default) by annealed prices, "cbf" by the control-barrier flow of [1]_,
         which holds n × k numbers.
@@ -151,6 +154,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         scaling: str = "item",
         capacity: Any = None,
         min_size: Any = None,
+        capacity_penalty: float | None = None,
         solver: str = "auto",
         solver_options: dict[str, Any] | None = None,
         rounding: str = "exact",
@@ -171,6 +175,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.scaling = scaling
         self.capacity = capacity
         self.min_size = min_size
+        self.capacity_penalty = capacity_penalty
         self.solver = solver
         self.solver_options = solver_options
         self.rounding = rounding
@@ -316,7 +321,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             engine, factors = self._layout.build(X, None, team), self._factors
             distortion = factors.distortion(engine)
             centers = distortion.to_frame(factors.sample_centers(engine))
-            return Bounded(engine, distortion, bounds, least=0).assign(centers, None).labels
+            return Bounded(engine, distortion, bounds, least=0).assign(centers, None)[0]
 
     def inverse_transform(self, T: Any) -> Array:
         """X back from T: the product T C.
@@ -408,6 +413,10 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         check_positive("schedule", self.schedule, above=1.0, word="adaptive")
         check_positive("tol", self.tol)
         check_count("max_iter", self.max_iter, least=1)
+        if self.capacity_penalty is not None:
+            check_positive("capacity_penalty", self.capacity_penalty)
+            if self.solver == "cbf":
+                raise InvalidInputError("solver='cbf' keeps hard bounds at every step; with capacity_penalty use solver='dual' or 'auto'.")
         if self.time_limit is not None:
             check_positive("time_limit", self.time_limit)
 
@@ -427,11 +436,12 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if self.n_components != "auto" and self.n_components > n_items:  # type: ignore[operator]
             raise InvalidInputError(f"n_components={self.n_components} is more than the {n_items} {kind} of X; ask for at most {n_items}.")
         auto = self.n_components == "auto"
+        soft = self.capacity_penalty is not None
         if not auto:
-            parse_bounds(self.capacity, self.min_size, int(self.n_components), n_items)
-        least = least_components(self.capacity, n_items) if auto else 1
+            parse_bounds(self.capacity, self.min_size, int(self.n_components), n_items, 0.0 if soft else np.inf)
+        least = least_components(self.capacity, n_items) if auto and not soft else 1
         most = MAX_COMPONENTS if self.max_components is None else self.max_components
-        most = min(max(most, least), n_items, most_components(self.min_size, n_items) if auto else n_items)
+        most = min(max(most, least), n_items, most_components(self.min_size, n_items) if auto and not soft else n_items)
         if least > most:
             raise InfeasibleCapacityError(
                 f"capacity={self.capacity!r} needs at least {least} components, min_size={self.min_size!r} allows at most {most}; raise "
@@ -447,6 +457,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             refine=self.refine,
             capacity=self.capacity,
             min_size=self.min_size,
+            capacity_penalty=self.capacity_penalty,
             solver=self.solver,
             solver_options=dict(self.solver_options or {}),
             rounding=self.rounding,
@@ -489,7 +500,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         factors = Factors.of(engine, result, self.orthogonal, self.scaling, dtype)
         self.components_, self._weight, self._reference = factors.components, factors.weight, factors.reference
         self.n_components_ = len(factors.components)
-        self._bounds = result.bounds
+        self._bounds, self._prices = result.bounds, result.prices
         given = None if result.bounds is None else result.labels
         if self.orthogonal == "samples":
             assigned = factors.assign(engine, given)
@@ -511,4 +522,4 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         factors = self._factors
         claim = factors.claim(engine, assigned)
         bounds = self._bounds if engine.n_items == len(self.labels_) else None
-        return certify(engine, factors.distortion(engine), claim, bounds).in_units(-engine.shift)
+        return certify(engine, factors.distortion(engine), claim, bounds, self._prices).in_units(-engine.shift)

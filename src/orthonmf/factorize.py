@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,11 @@ from .anneal import Annealing, Split, tree
 from .bounded import MANY_ITEMS, Bounded
 from .bounds import Bounds, parse_bounds
 from .distortion import REGISTRY, Distortion
-from .engines.base import Engine, sample
+from .engines.base import Engine, RawRows, sample
 from .engines.threads import TimeLimitReached
 from .partition import (
     HardStats,
+    Partition,
     alone,
     alternate,
     centered,
@@ -31,6 +32,8 @@ from .progress import Monitor, StopRequested, Temperature, plane
 from .refine import refine
 from .schedule import Adaptive, Geometric, Schedule
 from .solvers import bounded_solver
+from .solvers.base import Relaxed
+from .state import Additive
 from .transitions import MIN_PERSISTENCE, most_persistent, persistence
 
 # The annealing sees at most this many items when the number of components is asked for, and per component otherwise: transitions
@@ -38,14 +41,14 @@ from .transitions import MIN_PERSISTENCE, most_persistent, persistence
 RANK_ITEMS, ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT = 2048, 128, 12
 # The swaps of the refinement are searched for on at most this many items before all are seen.
 SEARCH_ITEMS, BOUNDED_SEARCH_ITEMS = 4096, 512
+# Under bounds, the items on which starts are compared.
+REHEARSAL_ITEMS = 2048
 # max_components when it is not given.
 MAX_COMPONENTS = 32
 # Items from which the plane of the history is taken.
 PLANE_ITEMS = 128
 # Passes at one temperature where the refinement, not the annealing, must converge.
 LOOSE_PASSES = 4
-# Alternations of each start under bounds on many items, before the better goes on alone.
-ROUGH_PASSES = 4
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class Request:
     refine: bool
     capacity: Any
     min_size: Any
+    capacity_penalty: float | None
     solver: str
     solver_options: dict[str, Any]
     rounding: str
@@ -221,16 +225,38 @@ def _number(annealing: Annealing, search: _Search, engine: Engine, least: int) -
 def _settle(engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: _Search) -> None:
     """The end of the search, on all items."""
     n_components = len(search.centers) if request.n_components is None else request.n_components
-    search.bounds = parse_bounds(request.capacity, request.min_size, n_components, engine.n_items)
+    search.bounds = _bounds(engine, request, n_components)
     if request.refine and (search.bounds is None or engine.n_items <= BOUNDED_SEARCH_ITEMS):
         monitor.stage(f"refining {len(search.centers)} components on {engine.n_items} items")
         _improve(engine, distortion, request, search)
     else:
         search.centers = refilled(engine, distortion, search.centers)
     if search.bounds is not None:
-        _bound_search(engine, distortion, request, monitor, search)
+        _bound_search(engine, distortion, request, monitor, search, search.bounds)
     elif request.refine:
         search.centers = sharpened(engine, distortion, search.centers)
+
+
+def _bounds(engine: Engine, request: Request, n_components: int) -> Bounds | None:
+    """The bounds that were asked for; None where they exclude nothing, and no flow is to be seen under them."""
+    penalty = np.inf if request.capacity_penalty is None else request.capacity_penalty * _mean_sqnorm(engine)
+    bounds = parse_bounds(request.capacity, request.min_size, n_components, engine.n_items, penalty)
+    idle = bounds is not None and not bounds.bind(engine.n_items) and request.solver != "cbf"
+    return None if idle else bounds
+
+
+@dataclass(frozen=True)
+class _Energy(Additive):
+    count: int
+    total: float
+
+
+def _mean_sqnorm(engine: Engine) -> float:
+    def kernel(raw: RawRows, where: slice) -> _Energy:
+        return _Energy(raw.n_items, float(engine.block_weight(where) @ raw.sqnorms()))
+
+    energy: _Energy = engine.reduce(kernel)
+    return max(energy.total / engine.n_items, np.finfo(float).tiny)
 
 
 def _improve(engine: Engine, distortion: Distortion, request: Request, search: _Search) -> None:
@@ -251,43 +277,54 @@ def _improve(engine: Engine, distortion: Distortion, request: Request, search: _
 # -- under bounds ---------------------------------------------------------------------------------------------------------------
 
 
-def _bound_search(engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: _Search) -> None:
-    """From the solver's relaxed solution, and from the free components made feasible, to the better of the two, refined."""
-    bounds = search.bounds
-    if bounds is None:
-        return
-    free = _filled_up(search.centers, len(bounds.upper))
-    relaxed = bounded_solver(request.solver)(engine, distortion, bounds, monitor, request.solver_options)
+def _bound_search(engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: _Search, bounds: Bounds) -> None:
+    """From the solver's relaxed solution, and from the free components made feasible, to the better of the two, refined.
+
+    The roomiest component comes first and takes the largest free one, so that the order of the bounds does not matter.
+    """
+    order = bounds.order
+    ordered = bounds.taken(order)
+    relaxed = bounded_solver(request.solver)(engine, distortion, ordered, monitor, request.solver_options)
     search.kkt_residual = relaxed.kkt_residual
     if request.rounding == "nearest":
-        part = relaxed.nearest(engine, distortion)
-        over = int(np.maximum(part.stats.sizes - bounds.upper, 0).max())
+        found = relaxed.nearest(engine, distortion)
+        over = int(np.maximum(found.stats.sizes - ordered.upper, 0).max())
         search.reason += f" Rounded to the nearest: a capacity is exceeded by {over}." if over else ""
-        search.centers, search.labels = part.centers, part.labels
-        return
+    else:
+        found = _rounded(engine, distortion, request, ordered, relaxed, search.centers)
+    if outside := bounds.soft * ordered.outside(found.stats.sizes):
+        search.reason += f" {outside} of {engine.n_items} items are out of the soft bounds."
+    place = np.argsort(order)
+    search.centers, search.labels = found.centers[place], order[found.labels]
+    search.prices = None if found.prices is None else found.prices[place]
+
+
+def _rounded(engine: Engine, distortion: Distortion, request: Request, bounds: Bounds, relaxed: Relaxed, free: Array) -> Partition:
+    """The relaxed solution, rounded exactly and refined together with the free centres."""
     assigner = Bounded(engine, distortion, bounds)
     if not request.refine:
-        assigned = assigner.assign(relaxed.centers, relaxed.prices)
-        search.centers = centered(engine, distortion, assigned.labels, relaxed.centers).centers
-        search.labels, search.prices = assigned.labels, assigned.prices
-        return
-    many = engine.n_items > MANY_ITEMS
-    patience = ROUGH_PASSES if many else request.max_iter
-    begun = [
-        assigner.alternate(relaxed.centers, prices=relaxed.prices, max_passes=patience),
-        assigner.alternate(free, max_passes=patience),
-    ]
-    best = min((start for start in begun if start is not None), key=lambda start: start.cost)
-    if many:
-        best = assigner.alternate(best.centers, prices=best.prices, max_passes=request.max_iter) or best
-    else:
-        best = refine(engine, distortion, best, assigner)
-    search.centers, search.labels, search.prices = best.centers, best.labels, best.prices
+        labels, prices = assigner.assign(relaxed.centers, relaxed.prices)
+        return replace(centered(engine, distortion, labels, relaxed.centers), prices=prices)
+    starts = [(relaxed.centers, relaxed.prices), (_filled_up(engine, distortion, free, len(bounds.upper)), None)]
+    if engine.n_items <= MANY_ITEMS:
+        return refine(engine, distortion, _better_of(assigner, starts, request.max_iter), assigner)
+    small = sample(engine, REHEARSAL_ITEMS, request.seed)
+    rehearsal = Bounded(small, distortion, bounds.scaled(engine.n_items, small.n_items))
+    best = _better_of(rehearsal, starts, request.max_iter)
+    return _better_of(assigner, [(best.centers, best.prices)], request.max_iter)
 
 
-def _filled_up(centers: Array, n_components: int) -> Array:
-    """As many centres as components: under bounds several may coincide."""
-    return centers[np.arange(n_components) % len(centers)]
+def _better_of(assigner: Bounded, starts: list[tuple[Array, Array | None]], max_passes: int) -> Partition:
+    """Where the best of some centres and prices leads."""
+    ends = (assigner.alternate(*start, max_passes=max_passes) for start in starts)
+    return min((end for end in ends if end is not None), key=lambda end: end.cost)
+
+
+def _filled_up(engine: Engine, distortion: Distortion, centers: Array, n_components: int) -> Array:
+    """As many centres as components, the largest first: under bounds several may coincide."""
+    labels = np.full(engine.n_items, -1, dtype=np.intp)
+    sizes = nearest_pass(engine, distortion, centers, labels).sizes
+    return centers[np.argsort(-sizes, kind="stable")][np.arange(n_components) % len(centers)]
 
 
 def _nudged(engine: Engine, distortion: Distortion, centers: Array) -> Array:

@@ -72,6 +72,8 @@ class Partition:
         Whether labels and centres stopped changing.
     prices : ndarray of shape (n_components,) or None
         Under bounds, the prices at which the labels are optimal.
+    charge : float
+        What items out of soft bounds cost.
     """
 
     labels: Labels
@@ -79,11 +81,12 @@ class Partition:
     stats: HardStats
     at_rest: bool = True
     prices: Array | None = None
+    charge: float = 0.0
 
     @property
     def cost(self) -> float:
-        """Σ ω_i d_i."""
-        return self.stats.total
+        """Σ ω_i d_i, and the charge."""
+        return self.stats.total + self.charge
 
     @property
     def n_components(self) -> int:
@@ -192,13 +195,17 @@ class Free:
     distortion: Distortion
     free = True
 
-    def alternate(self, centers: Array, *, prices: Array | None = None, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
+    def alternate(self, centers: Array, prices: Array | None = None, *, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
         """Alternate nearest labels and best centres; see ``alternate``."""
         return alternate(self.engine, self.distortion, centers, bound=bound, max_passes=max_passes)
 
-    def allows(self, sizes: Labels) -> bool:
-        """Whether components of these sizes may be; none may be empty."""
+    def allows(self, sizes: Labels, before: Labels) -> bool:
+        """Whether components may go from the sizes ``before`` to these; none may be empty."""
         return bool(sizes.min() > 0)
+
+    def charge(self, sizes: Labels) -> float:
+        """Nothing: free components may have any size."""
+        return 0.0
 
     def rearranged(self, centers: Array) -> Iterator[Array]:
         """Nothing: free components have no names."""
@@ -210,11 +217,14 @@ class Assigner(Protocol):
 
     free: bool
 
-    def alternate(self, centers: Array, *, prices: Array | None = None, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
+    def alternate(self, centers: Array, prices: Array | None = None, *, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
         """Alternate labels and centres to a fixed point; None when one will clearly end above ``bound``."""
 
-    def allows(self, sizes: Labels) -> bool:
-        """Whether components of these sizes may be."""
+    def allows(self, sizes: Labels, before: Labels) -> bool:
+        """Whether components may go from the sizes ``before`` to these."""
+
+    def charge(self, sizes: Labels) -> float:
+        """What the sizes cost beside the distances."""
 
     def rearranged(self, centers: Array) -> Iterator[Array]:
         """Other orders of the centres that are worth a try."""
@@ -313,3 +323,13 @@ def item_points(engine: Engine, distortion: Distortion, index: Labels) -> Array:
     whole = slice(0, len(index))
     items = distortion.items(chosen.rows(whole), chosen.block_weight(whole))
     return distortion.points(items, np.arange(len(index)))
+
+
+def rank_within(groups: Labels) -> Labels:
+    """0 for the first occurrence of each group, 1 for the second, …"""
+    order = np.argsort(groups, kind="stable")
+    starts = np.concatenate([[True], np.diff(groups[order]) != 0]) if len(groups) else np.zeros(0, bool)
+    first = np.maximum.accumulate(np.where(starts, np.arange(len(groups)), 0))
+    rank = np.empty(len(groups), dtype=np.intp)
+    rank[order] = np.arange(len(groups)) - first
+    return rank

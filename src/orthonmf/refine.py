@@ -21,7 +21,7 @@ import numpy as np
 from ._typing import Array, Labels
 from .distortion.base import Distortion, Items
 from .engines.base import Engine, RawRows
-from .partition import Assigner, Count, Distances, Free, Partition, centered, distances, item_points
+from .partition import Assigner, Count, Distances, Free, Partition, centered, distances, item_points, rank_within
 from .state import Additive
 
 # A result counts as better when the cost falls by more than this fraction.
@@ -41,11 +41,13 @@ SWAP_WORK, MIN_SWAPS, MAX_SWAPS = 8e8, 8, 200
 # A swap that ends this close above the best, relative to items per component, gets its single moves before it is judged.
 NEARLY, NEARLY_ITEMS = 0.01, 0.3
 # A try under bounds, with its exact assignments, costs as much as this many free ones; and tries it gets at least.
-ASSIGNMENT_PASSES, MIN_BOUNDED_SWAPS = 300, 3
+ASSIGNMENT_PASSES, MIN_BOUNDED_SWAPS = 300, 10
 # Rounds of single moves, as many as this many multiplications allow; and as many of them for a swap on trial.
 MOVE_WORK, MIN_ROUNDS, MAX_ROUNDS, TRIAL_ROUNDS = 1e8, 2, 60, 8
 # Up to this many items, moves that the estimate does not favour are looked at exactly before the search ends.
 FEW_ITEMS = 256
+# Under bounds on more items than that, the relative gain of a round after which another one is worth it.
+WORTH = 3e-4
 # Passes of the two-way alternation that splits every component.
 SPLIT_PASSES = 6
 
@@ -59,8 +61,13 @@ def refine(engine: Engine, distortion: Distortion, start: Partition, assigner: A
     if best.n_components == 1 or best.cost == 0 or (assigner.free and separated(engine, distortion, best)):
         return best
     groups = equal_items(engine)
-    # Under bounds a round is dear: as many as the size of the data allows.
+    # Under bounds a round is dear: as many as the size of the data allows, while they gain what is worth it.
+    dear = not assigner.free and engine.n_items > FEW_ITEMS
+    gain = np.inf
     for _ in count() if assigner.free else range(_n_rounds(engine, best)):
+        if dear and gain < WORTH * best.cost:
+            return best
+        before = best.cost
         better = _swapped(engine, distortion, assigner, best, groups)
         if better is None:
             better = _moved(engine, distortion, assigner, best, groups)
@@ -68,7 +75,7 @@ def refine(engine: Engine, distortion: Distortion, start: Partition, assigner: A
                 return best
             settled = assigner.alternate(better.centers, prices=best.prices)
             better = settled if settled is not None and settled.cost <= better.cost else better
-        best = better
+        best, gain = better, before - better.cost
     return best
 
 
@@ -279,19 +286,9 @@ def _ranked(rises: Array, places: Places, limit: float) -> list[Swap]:
     chosen = chosen[rises.ravel()[chosen] <= limit]
     place, closed = np.unravel_index(chosen, rises.shape)
     pair = places.home[place] * rises.shape[1] + closed
-    rank = _rank_within(pair)
+    rank = rank_within(pair)
     order = np.argsort(rank, kind="stable")
     return [Swap(float(rises[place[i], closed[i]]), int(place[i]), int(closed[i])) for i in order[: 2 * MAX_SWAPS]]
-
-
-def _rank_within(groups: Labels) -> Labels:
-    """0 for the first occurrence of each group, 1 for the second, …"""
-    order = np.argsort(groups, kind="stable")
-    starts = np.concatenate([[True], np.diff(groups[order]) != 0]) if len(groups) else np.zeros(0, bool)
-    first = np.maximum.accumulate(np.where(starts, np.arange(len(groups)), 0))
-    rank = np.empty(len(groups), dtype=np.intp)
-    rank[order] = np.arange(len(groups)) - first
-    return rank
 
 
 def _interleaved(*lists: list[Swap]) -> Iterator[Swap]:
@@ -452,9 +449,10 @@ def _relabelled(
     """The partition with items given to other components; None where that may not be."""
     labels = best.labels.copy()
     labels[items] = goals
-    if not assigner.allows(np.bincount(labels, minlength=best.n_components)):
+    sizes = np.bincount(labels, minlength=best.n_components)
+    if not assigner.allows(sizes, best.stats.sizes):
         return None
-    return replace(centered(engine, distortion, labels, best.centers), prices=best.prices)
+    return replace(centered(engine, distortion, labels, best.centers), prices=best.prices, charge=assigner.charge(sizes))
 
 
 def _one_each(
@@ -477,7 +475,7 @@ def _one_each(
         move = Move(equals, np.full(len(equals), goal), source, goal)
         sizes = best.stats.sizes.copy()
         sizes[[source, goal]] += np.array([-len(equals), len(equals)])
-        if move.name not in refused and assigner.allows(sizes):
+        if move.name not in refused and assigner.allows(sizes, best.stats.sizes):
             used |= {source, goal}
             moves.append(move)
     return moves

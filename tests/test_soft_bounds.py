@@ -1,0 +1,112 @@
+"""Soft bounds: an item too many or too few has a price, and the assignment is the best at that price."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from orthonmf import ONMF
+from orthonmf.bounded import Bounded, ItemCosts
+from orthonmf.bounds import Bounds
+from orthonmf.distortion import REGISTRY
+from orthonmf.engines import ThreadTeam
+from orthonmf.engines.base import weighted_mean
+from orthonmf.engines.dense import DenseEngine
+from orthonmf.exceptions import InvalidInputError
+
+
+@pytest.fixture(params=["item", "none"])
+def scaling(request):
+    return request.param
+
+
+def three_groups(seed=0):
+    """30, 20 and 10 items."""
+    rng = np.random.default_rng(seed)
+    return rng.gamma(10.0, size=(3, 6))[np.repeat(np.arange(3), [30, 20, 10])] + rng.normal(scale=0.3, size=(60, 6)).clip(-1, 1) + 1
+
+
+def cheapest(costs, bounds):
+    """The least cost of all assignments."""
+    rows = np.arange(len(costs))
+    found = np.inf
+    for labels in product(range(costs.shape[1]), repeat=len(costs)):
+        sizes = np.bincount(labels, minlength=costs.shape[1])
+        outside = np.maximum(sizes - bounds.upper, 0).sum() + np.maximum(bounds.lower - sizes, 0).sum()
+        found = min(found, costs[rows, list(labels)].sum() + bounds.penalty * outside)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("penalty", [0.01, 0.3, 2.0, 100.0])
+@pytest.mark.parametrize(("lower", "upper"), [([0, 0, 0], [2, 2, 2]), ([3, 1, 0], [3, 4, 1]), ([0, 4, 4], [8, 8, 8])])
+def test_assignment_is_the_cheapest_of_all(scaling, lower, upper, penalty, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(2.0, size=(8, 3))
+    engine = DenseEngine(X, team=ThreadTeam(1))
+    distortion = REGISTRY[scaling].about(weighted_mean(engine))
+    bounds = Bounds(np.array(lower), np.array(upper), True, penalty)
+    centers = distortion.to_frame(X[:3] if scaling == "none" else X[:3] / np.linalg.norm(X[:3], axis=1)[:, None])
+    assigner = Bounded(engine, distortion, bounds, least=0)
+    costs = ItemCosts(engine, distortion, centers).held()
+    labels, prices = assigner.assign(centers, None)
+    cost = costs[np.arange(8), labels].sum() + bounds.charge(np.bincount(labels, minlength=3))
+    assert_allclose(cost, cheapest(costs, bounds), rtol=1e-12)
+    assert assigner.gap(centers, labels, prices) <= 1e-12
+    # no price exceeds the penalty, and at the prices every item is where it is cheapest
+    assert np.abs(prices).max() <= penalty * (1 + 1e-12)
+    priced = costs + prices
+    assert_allclose(priced[np.arange(8), labels], priced.min(axis=1), rtol=1e-12, atol=1e-12)
+    worse = np.roll(labels, 1)
+    if not np.isclose(costs[np.arange(8), worse].sum() + bounds.charge(np.bincount(worse, minlength=3)), cost):
+        assert assigner.gap(centers, worse, prices) > 1e-9
+
+
+def test_a_small_penalty_changes_nothing_and_a_large_one_is_hard(scaling):
+    X = three_groups()
+    free, hard = ONMF(3, scaling=scaling).fit(X), ONMF(3, scaling=scaling, capacity=22).fit(X)
+    cheap = ONMF(3, scaling=scaling, capacity=22, capacity_penalty=1e-9).fit(X)
+    dear = ONMF(3, scaling=scaling, capacity=22, capacity_penalty=100.0).fit(X)
+    assert_array_equal(cheap.labels_, free.labels_)
+    assert dear.counts_.max() <= 22
+    assert_allclose(dear.reconstruction_err_, hard.reconstruction_err_, rtol=1e-9)
+
+
+def test_more_penalty_means_less_excess_and_more_error(scaling):
+    X = three_groups()
+    models = [ONMF(3, scaling=scaling, capacity=18, min_size=15, capacity_penalty=p).fit(X) for p in (1e-6, 1e-3, 1e-2, 1e-1, 10)]
+    outside = [int((np.maximum(m.counts_ - 18, 0) + np.maximum(15 - m.counts_, 0)).sum()) for m in models]
+    assert outside == sorted(outside, reverse=True)
+    assert outside[0] > outside[-1]
+    errors = [m.reconstruction_err_ for m in models]
+    assert np.all(np.diff(errors) >= -1e-9 * errors[0])
+    for model in models:
+        assert model.certificate_.holds, str(model.certificate_)
+        assert model.verify(X).holds
+
+
+def test_bounds_that_cannot_be_met_are_no_error_and_are_reported(scaling):
+    X = three_groups()
+    model = ONMF(3, scaling=scaling, capacity=10, capacity_penalty=5.0).fit(X)  # 30 places for 60 items
+    assert model.counts_.sum() == 60
+    assert "30 of 60 items are out of the soft bounds" in model.status_
+    assert model.certificate_.holds
+
+
+def test_units_do_not_matter(scaling):
+    X = three_groups()
+    one = ONMF(3, scaling=scaling, capacity=18, capacity_penalty=1e-2).fit(X)
+    other = ONMF(3, scaling=scaling, capacity=18, capacity_penalty=1e-2).fit(X * 1024.0)
+    assert_array_equal(one.labels_, other.labels_)
+
+
+@pytest.mark.parametrize("penalty", [0, -1.0, np.nan, np.inf, "much", True])
+def test_bad_penalties_are_refused(penalty):
+    with pytest.raises(InvalidInputError, match="capacity_penalty"):
+        ONMF(3, capacity=20, capacity_penalty=penalty).fit(three_groups())
+
+
+def test_the_flow_has_no_soft_form():
+    with pytest.raises(InvalidInputError, match="use solver='dual'"):
+        ONMF(3, capacity=20, capacity_penalty=1.0, solver="cbf").fit(three_groups())
