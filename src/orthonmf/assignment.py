@@ -44,7 +44,7 @@ BLOCK = 8192
 # Smallest sample, and one in how many items is sampled.
 SAMPLE, SAMPLING = 256, 8
 # A pass reads this many costs in the time of one augmentation (0.1 ms): what a Newton step has to save.
-COSTS_PER_MOVE = 16384
+COSTS_PER_MOVE = 65536
 # The share of the items out of place that a Newton step has to leave at most.
 PROGRESS = 0.7
 # Items of the pool for each component, and for each item out of place; most costs added at once (32 MiB).

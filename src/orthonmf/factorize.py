@@ -41,8 +41,8 @@ from .transitions import MIN_PERSISTENCE, most_persistent, persistence
 RANK_ITEMS, ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT = 2048, 128, 12
 # The swaps of the refinement are searched for on at most this many items before all are seen.
 SEARCH_ITEMS, BOUNDED_SEARCH_ITEMS = 4096, 512
-# Under bounds, the items on which starts are compared.
-REHEARSAL_ITEMS = 2048
+# Under bounds, the items on which starts are compared, and the factor by which they grow while there are more.
+REHEARSAL_ITEMS, REHEARSAL_GROWTH = 2048, 8
 # max_components when it is not given.
 MAX_COMPONENTS = 32
 # Items from which the plane of the history is taken.
@@ -308,10 +308,12 @@ def _rounded(engine: Engine, distortion: Distortion, request: Request, bounds: B
     starts = [(relaxed.centers, relaxed.prices), (_filled_up(engine, distortion, free, len(bounds.upper)), None)]
     if engine.n_items <= MANY_ITEMS:
         return refine(engine, distortion, _better_of(assigner, starts, request.max_iter), assigner)
-    small = sample(engine, REHEARSAL_ITEMS, request.seed)
-    rehearsal = Bounded(small, distortion, bounds.scaled(engine.n_items, small.n_items))
-    best = _better_of(rehearsal, starts, request.max_iter)
-    return _better_of(assigner, [(best.centers, best.prices)], request.max_iter)
+    size = REHEARSAL_ITEMS
+    while 2 * size < engine.n_items:
+        small = sample(engine, size, request.seed)
+        best = _better_of(Bounded(small, distortion, bounds.scaled(engine.n_items, small.n_items)), starts, request.max_iter)
+        starts, size = [(best.centers, best.prices)], size * REHEARSAL_GROWTH
+    return _better_of(assigner, starts, request.max_iter)
 
 
 def _better_of(assigner: Bounded, starts: list[tuple[Array, Array | None]], max_passes: int) -> Partition:
