@@ -110,3 +110,66 @@ def test_bad_penalties_are_refused(penalty):
 def test_the_flow_has_no_soft_form():
     with pytest.raises(InvalidInputError, match="use solver='dual'"):
         ONMF(3, capacity=20, capacity_penalty=1.0, solver="cbf").fit(three_groups())
+
+
+class TestSizes:
+    """Soft bounds on sums of sizes."""
+
+    def test_sizes_of_one_are_counts(self, scaling):
+        X = three_groups()
+        sized = ONMF(3, scaling=scaling, capacity=22, capacity_penalty=100.0).fit(X, item_size=np.full(60, 7.0))
+        loads = np.bincount(sized.labels_, minlength=3)
+        assert loads.max() <= 44  # of a capacity of 22 / 7 items nothing fits, so nothing more than the penalty decides
+        counted = ONMF(3, scaling=scaling, capacity=22 * 7.0, capacity_penalty=100.0).fit(X, item_size=np.full(60, 7.0))
+        hard = ONMF(3, scaling=scaling, capacity=22).fit(X)
+        assert np.bincount(counted.labels_).max() <= 23
+        assert counted.reconstruction_err_ <= hard.reconstruction_err_ * 1.01
+        assert counted.certificate_.holds
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_loads_are_kept_up_to_an_item(self, scaling, seed):
+        X, size = three_groups(seed), np.random.default_rng(seed).uniform(0.5, 4.0, size=60)
+        capacity = 0.4
+        model = ONMF(3, scaling=scaling, capacity=capacity, capacity_penalty=50.0).fit(X, item_size=size)
+        loads = np.bincount(model.labels_, size, 3)
+        free = np.bincount(ONMF(3, scaling=scaling).fit(X).labels_, size, 3)
+        assert free.max() > capacity * size.sum() + size.max()
+        assert loads.max() <= capacity * size.sum() + size.max()
+        assert_allclose(np.array(model.certificate_.loads) * size.mean(), loads, rtol=1e-12)
+        assert model.certificate_.holds, str(model.certificate_)
+        assert model.verify(X).holds
+
+    def test_gap_is_that_of_the_best_assignment_at_most(self, scaling):
+        # brute force over all labels at the centres that were found
+        rng = np.random.default_rng(1)
+        X, size = rng.gamma(2.0, size=(9, 3)), rng.uniform(0.5, 2.0, size=9)
+        model = ONMF(2, scaling=scaling, capacity=0.5, capacity_penalty=0.5).fit(X, item_size=size)
+        engine = DenseEngine(X, team=ThreadTeam(1))
+        penalty = 0.5 * np.mean(np.sum(X**2, axis=1))
+        distance = np.stack([np.sum((X - scale_to(X, row, scaling)) ** 2, axis=1) for row in centers_of(model, scaling)], axis=1)
+
+        def cost(labels):
+            over = np.maximum(np.bincount(labels, size / size.mean(), 2) - 0.5 * 9, 0).sum()
+            return distance[np.arange(engine.n_items), labels].sum() + penalty * over
+
+        best = min(cost(np.array(labels)) for labels in product(range(2), repeat=9))
+        assert cost(model.labels_) - best <= model.certificate_.gap * cost(model.labels_) + 1e-9
+
+    def test_hard_bounds_refuse_sizes(self):
+        with pytest.raises(InvalidInputError, match=r"NP-hard.*capacity_penalty"):
+            ONMF(3, capacity=0.4).fit(three_groups(), item_size=np.ones(60))
+
+    @pytest.mark.parametrize("size", [np.ones(59), -np.ones(60), np.zeros(60), np.full(60, np.nan), ["a"] * 60])
+    def test_bad_sizes_are_refused(self, size):
+        with pytest.raises(InvalidInputError, match="item_size"):
+            ONMF(3, capacity=0.4, capacity_penalty=1.0).fit(three_groups(), item_size=size)
+
+
+def centers_of(model, scaling):
+    """Unit lines, or means."""
+    C = model.components_
+    return C / (np.linalg.norm(C, axis=1)[:, None] if scaling == "item" else np.sqrt(model.counts_)[:, None])
+
+
+def scale_to(X, center, scaling):
+    return np.outer(X @ center, center) if scaling == "item" else center

@@ -139,23 +139,26 @@ def _refuse(block: Array, start: int, place: Callable[..., str]) -> None:
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int) -> Array | None:
-    """Weights of the rows as float64, or None when they are all one."""
-    if sample_weight is None:
-        return None
+    """Weights of the rows as float64, or None."""
+    return None if sample_weight is None else check_numbers("sample_weight", sample_weight, n_samples, "row of X")
+
+
+def check_numbers(name: str, values: Any, n: int, each: str) -> Array:
+    """One finite, nonnegative number for each of n things, not all zero; a single number stands for all."""
     try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
+        numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"sample_weight cannot be used: {error}. Pass one number per row of X.") from error
-    if weight.ndim == 0:
-        weight = np.full(n_samples, float(weight))
-    if weight.shape != (n_samples,):
-        raise InvalidInputError(f"sample_weight has shape {weight.shape}; expected ({n_samples},), one weight per row of X.")
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        bad = int(np.argmin(np.isfinite(weight) & (weight >= 0)))
-        raise InvalidInputError(f"sample_weight[{bad}]={float(weight[bad])!r}; finite, nonnegative weights are expected.")
-    if not weight.any():
-        raise InvalidInputError("sample_weight is all zero; at least one row must weigh something.")
-    return weight
+        raise InvalidInputError(f"{name} cannot be used: {error}. Pass one number per {each}.") from error
+    if numbers.ndim == 0:
+        numbers = np.full(n, float(numbers))
+    if numbers.shape != (n,):
+        raise InvalidInputError(f"{name} has shape {numbers.shape}; expected ({n},), one number per {each}.")
+    if not np.isfinite(numbers).all() or (numbers < 0).any():
+        bad = int(np.argmin(np.isfinite(numbers) & (numbers >= 0)))
+        raise InvalidInputError(f"{name}[{bad}]={float(numbers[bad])!r}; finite, nonnegative numbers are expected.")
+    if not numbers.any():
+        raise InvalidInputError(f"{name} is all zero; at least one {each} must count.")
+    return numbers
 
 
 @dataclass(frozen=True)

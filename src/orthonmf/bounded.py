@@ -261,3 +261,16 @@ class Bounded:
         # Places that are worth a penalty count as their distance alone.
         cost = found.cost + (self.bounds.penalty * float(self.bounds.lower.sum()) if self.bounds.soft else 0.0)
         return found.gap / cost if found.gap > 0 < cost else found.gap
+
+
+def load_gap(costs: ItemCosts, bounds: Bounds, labels: Labels, prices: Array) -> float:
+    """What any other assignment under soft bounds on sums of sizes could save at most, as a fraction of the cost.
+
+    With prices π up to the penalty, none costs less than Σ_i min_j (c_ij + s_i π_j) − Σ_j (π_j⁺ U_j − π_j⁻ L_j).
+    """
+    size = np.ones(costs.n_items) if costs.engine.size is None else costs.engine.size
+    cost, least = bounds.charge(np.bincount(labels, size, len(prices))), -float(prices @ np.where(prices > 0, bounds.upper, bounds.lower))
+    for where, block in costs.blocks():
+        cost += float(block[np.arange(len(block)), labels[where]].sum())
+        least += float((block + np.multiply.outer(size[where], prices)).min(axis=1).sum())
+    return (cost - least) / cost if cost > 0 else 0.0

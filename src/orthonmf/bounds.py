@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ._typing import Labels
+from ._typing import Array, Labels
 from .exceptions import InfeasibleCapacityError, InvalidInputError
 
 
@@ -20,15 +20,16 @@ class Bounds:
 
     Attributes
     ----------
-    lower, upper : ndarray of int of shape (n_components,)
+    lower, upper : ndarray of shape (n_components,)
+        Numbers of items; or sums of their sizes, as floats.
     named : bool
         Whether component j keeps bound j (one value per component was given).
     penalty : float
         What an item too many or too few costs; inf where the bounds are hard.
     """
 
-    lower: Labels
-    upper: Labels
+    lower: Array
+    upper: Array
     named: bool
     penalty: float = inf
 
@@ -36,11 +37,11 @@ class Bounds:
     def soft(self) -> bool:
         return self.penalty < inf
 
-    def outside(self, sizes: Labels) -> int:
+    def outside(self, sizes: Array) -> float:
         """Items too many or too few, over all components."""
-        return int((np.maximum(sizes - self.upper, 0) + np.maximum(self.lower - sizes, 0)).sum())
+        return float((np.maximum(sizes - self.upper, 0) + np.maximum(self.lower - sizes, 0)).sum())
 
-    def charge(self, sizes: Labels) -> float:
+    def charge(self, sizes: Array) -> float:
         """What the sizes cost beside the distances."""
         outside = self.outside(sizes)
         return outside * self.penalty if outside else 0.0
@@ -61,6 +62,8 @@ class Bounds:
     def scaled(self, n_items: int, n_sample: int) -> Bounds:
         """The bounds for a sample of the items, rounded so that they stay feasible."""
         share = Fraction(n_sample, n_items)
+        if self.upper.dtype.kind == "f":  # sums of sizes
+            return replace(self, lower=self.lower * float(share), upper=self.upper * float(share))
         upper = np.array([ceil(int(u) * share) for u in self.upper])
         lower = np.array([floor(int(low) * share) for low in self.lower])
         return replace(self, lower=np.minimum(lower, upper), upper=np.maximum(upper, 1))
@@ -86,6 +89,25 @@ def parse_bounds(capacity: Any, min_size: Any, n_components: int, n_items: int, 
         raise InvalidInputError(f"min_size {lower[j]} is above capacity {upper[j]} for component {j}; expected min_size at most capacity.")
     if penalty == inf:
         _check_sums(capacity, lower, upper, n_items)
+    return Bounds(lower, upper, _listed(capacity) or _listed(min_size), penalty)
+
+
+def parse_loads(capacity: Any, min_size: Any, n_components: int, n_items: int, total: float, penalty: float) -> Bounds | None:
+    """Soft bounds on sums of sizes, in units of the mean size: a number above 1 is a sum, a float in (0, 1] a fraction of ``total``."""
+    if capacity is None and min_size is None:
+        return None
+    unit = total / n_items
+
+    def each(name: str, value: Any, default: float) -> Array:
+        values = list(value) if _listed(value) else [default if value is None else value] * n_components
+        usable = len(values) == n_components and all(isinstance(one, Real) and isfinite(one) and float(one) >= 0 for one in values)
+        if not usable:
+            raise InvalidInputError(f"{name}={value!r} is not usable; expected one nonnegative number, or {n_components}.")
+        return np.array([one * n_items if isinstance(one, float) and one <= 1 else one / unit for one in values], dtype=np.float64)
+
+    lower, upper = each("min_size", min_size, 0.0), each("capacity", capacity, 1.0)
+    for j in np.flatnonzero(lower > upper):
+        raise InvalidInputError(f"min_size is above capacity for component {j}; expected min_size at most capacity.")
     return Bounds(lower, upper, _listed(capacity) or _listed(min_size), penalty)
 
 

@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from ._typing import Array, Labels
-from ._validation import Layout, check_choice, check_count, check_matrix, check_positive, check_sample_weight
+from ._validation import Layout, check_choice, check_count, check_matrix, check_numbers, check_positive, check_sample_weight
 from .bounded import Bounded
 from .bounds import least_components, most_components, parse_bounds
 from .certificate import Certificate, certify
@@ -193,7 +193,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     # -- fitting ----------------------------------------------------------------------------------------------------------------
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, item_size: Any = None) -> Self:
         """Factorise X.
 
         Parameters
@@ -204,6 +204,9 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             Ignored.
         sample_weight : array-like of shape (n_samples,) or None
             Weights of the rows in the objective.
+        item_size : array-like of shape (n_items,) or None
+            What each item counts towards ``capacity`` and ``min_size``, which then bound sums of sizes. Only for soft bounds: whether
+            sizes fit hard ones is bin packing, which is NP-hard even to decide.
 
         Returns
         -------
@@ -216,13 +219,14 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             deadline = None if self.time_limit is None else monotonic() + self.time_limit
             with ThreadTeam(self.n_jobs, deadline) as team, Reporter(self, X) as listener:
                 engine = self._layout.build(X, sample_weight, team)
+                engine.size, total_size = self._sizes(item_size, engine.n_items)
                 monitor = Monitor(self.verbose, listener)
-                result = factorize(engine, self._request(engine), monitor)
+                result = factorize(engine, self._request(engine, total_size), monitor)
                 self._store(engine, result, X.dtype)
         self._warn(result)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, item_size: Any = None) -> Any:
         """Factorise X and return T.
 
         The same as ``fit(X).transform(X)``, except under bounds: there the samples of X share the places that the bounds leave, while
@@ -233,17 +237,18 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : None
         sample_weight : array-like of shape (n_samples,) or None
+        item_size : array-like of shape (n_items,) or None
 
         Returns
         -------
         T : ndarray or CSR array of shape (n_samples, n_components_)
         """
-        self.fit(X, sample_weight=sample_weight)
+        self.fit(X, sample_weight=sample_weight, item_size=item_size)
         if self.orthogonal == "features":
             return self.transform(X)
         return one_per_row(self.scale_, self.labels_, self.n_components_, sparse=self.sparse_output, dtype=self.scale_.dtype)
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None, item_size: Any = None) -> Labels:
         """Factorise X and return ``labels_``.
 
         Parameters
@@ -251,12 +256,13 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : None
         sample_weight : array-like of shape (n_samples,) or None
+        item_size : array-like of shape (n_items,) or None
 
         Returns
         -------
         labels : ndarray of shape (n_items,)
         """
-        return self.fit(X, sample_weight=sample_weight).labels_
+        return self.fit(X, sample_weight=sample_weight, item_size=item_size).labels_
 
     # -- using ------------------------------------------------------------------------------------------------------------------
 
@@ -430,14 +436,26 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         validate_data(self, X, reset=reset, skip_check_array=True)
         return checked
 
-    def _request(self, engine: Engine) -> Request:
+    def _sizes(self, item_size: Any, n_items: int) -> tuple[Array | None, float]:
+        """The sizes of the items in units of their mean, and their sum; None where all count the same."""
+        if item_size is None:
+            return None, float(n_items)
+        size = check_numbers("item_size", item_size, n_items, "item")
+        if self.capacity_penalty is None:
+            raise InvalidInputError(
+                "item_size needs soft bounds, since packing sizes into hard ones is NP-hard even to decide; set capacity_penalty, "
+                "for example to 1.0."
+            )
+        return size * (n_items / size.sum()), float(size.sum())
+
+    def _request(self, engine: Engine, total_size: float) -> Request:
         n_items = engine.n_items
         kind = "rows" if self.orthogonal == "samples" else "columns"
         if self.n_components != "auto" and self.n_components > n_items:  # type: ignore[operator]
             raise InvalidInputError(f"n_components={self.n_components} is more than the {n_items} {kind} of X; ask for at most {n_items}.")
         auto = self.n_components == "auto"
         soft = self.capacity_penalty is not None
-        if not auto:
+        if not auto and engine.size is None:
             parse_bounds(self.capacity, self.min_size, int(self.n_components), n_items, 0.0 if soft else np.inf)
         least = least_components(self.capacity, n_items) if auto and not soft else 1
         most = MAX_COMPONENTS if self.max_components is None else self.max_components
@@ -458,6 +476,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             capacity=self.capacity,
             min_size=self.min_size,
             capacity_penalty=self.capacity_penalty,
+            total_size=total_size,
             solver=self.solver,
             solver_options=dict(self.solver_options or {}),
             rounding=self.rounding,
@@ -500,7 +519,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         factors = Factors.of(engine, result, self.orthogonal, self.scaling, dtype)
         self.components_, self._weight, self._reference = factors.components, factors.weight, factors.reference
         self.n_components_ = len(factors.components)
-        self._bounds, self._prices = result.bounds, result.prices
+        self._bounds, self._prices, self._item_size = result.bounds, result.prices, engine.size
         given = None if result.bounds is None else result.labels
         if self.orthogonal == "samples":
             assigned = factors.assign(engine, given)
@@ -521,5 +540,6 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _certified(self, engine: Engine, assigned: Assigned | None = None) -> Certificate:
         factors = self._factors
         claim = factors.claim(engine, assigned)
-        bounds = self._bounds if engine.n_items == len(self.labels_) else None
+        given = engine.n_items == len(self.labels_)
+        bounds, engine.size = (self._bounds, self._item_size) if given else (None, None)
         return certify(engine, factors.distortion(engine), claim, bounds, self._prices).in_units(-engine.shift)

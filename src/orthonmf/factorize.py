@@ -10,7 +10,7 @@ import numpy as np
 from ._typing import Array, Labels
 from .anneal import Annealing, Split, tree
 from .bounded import MANY_ITEMS, Bounded
-from .bounds import Bounds, parse_bounds
+from .bounds import Bounds, parse_bounds, parse_loads
 from .distortion import REGISTRY, Distortion
 from .engines.base import Engine, RawRows, sample
 from .engines.threads import TimeLimitReached
@@ -32,7 +32,8 @@ from .progress import Monitor, StopRequested, Temperature, plane
 from .refine import refine
 from .schedule import Adaptive, Geometric, Schedule
 from .solvers import bounded_solver
-from .solvers.base import Relaxed
+from .solvers.base import Relaxed, loads
+from .solvers.dual import weighed
 from .state import Additive
 from .transitions import MIN_PERSISTENCE, most_persistent, persistence
 
@@ -67,6 +68,7 @@ class Request:
     capacity: Any
     min_size: Any
     capacity_penalty: float | None
+    total_size: float
     solver: str
     solver_options: dict[str, Any]
     rounding: str
@@ -240,6 +242,8 @@ def _settle(engine: Engine, distortion: Distortion, request: Request, monitor: M
 def _bounds(engine: Engine, request: Request, n_components: int) -> Bounds | None:
     """The bounds that were asked for; None where they exclude nothing, and no flow is to be seen under them."""
     penalty = np.inf if request.capacity_penalty is None else request.capacity_penalty * _mean_sqnorm(engine)
+    if engine.size is not None:
+        return parse_loads(request.capacity, request.min_size, n_components, engine.n_items, request.total_size, penalty)
     bounds = parse_bounds(request.capacity, request.min_size, n_components, engine.n_items, penalty)
     idle = bounds is not None and not bounds.bind(engine.n_items) and request.solver != "cbf"
     return None if idle else bounds
@@ -286,14 +290,16 @@ def _bound_search(engine: Engine, distortion: Distortion, request: Request, moni
     ordered = bounds.taken(order)
     relaxed = bounded_solver(request.solver)(engine, distortion, ordered, monitor, request.solver_options)
     search.kkt_residual = relaxed.kkt_residual
-    if request.rounding == "nearest":
+    if engine.size is not None:
+        found = weighed(engine, distortion, ordered, monitor, relaxed)
+    elif request.rounding == "nearest":
         found = relaxed.nearest(engine, distortion)
         over = int(np.maximum(found.stats.sizes - ordered.upper, 0).max())
         search.reason += f" Rounded to the nearest: a capacity is exceeded by {over}." if over else ""
     else:
         found = _rounded(engine, distortion, request, ordered, relaxed, search.centers)
-    if outside := bounds.soft * ordered.outside(found.stats.sizes):
-        search.reason += f" {outside} of {engine.n_items} items are out of the soft bounds."
+    if outside := bounds.soft * ordered.outside(loads(engine, found.labels, len(order))):
+        search.reason += f" {outside:.6g} of {engine.n_items} items are out of the soft bounds."
     place = np.argsort(order)
     search.centers, search.labels = found.centers[place], order[found.labels]
     search.prices = None if found.prices is None else found.prices[place]

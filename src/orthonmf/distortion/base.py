@@ -31,12 +31,15 @@ class Items:
         Squared norm of the rest.
     weight : ndarray of shape (block,)
         ω_i, float64.
+    size : ndarray of shape (block,) or 1
+        What each item counts towards a soft bound.
     """
 
     rows: Rows
     along: Array
     sq: Array
     weight: Array
+    size: Array | float = 1.0
 
     def __len__(self) -> int:
         return len(self.weight)

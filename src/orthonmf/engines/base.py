@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from functools import reduce as fold
 from operator import add
@@ -104,6 +104,8 @@ class Engine(ABC):
     row_width: int
     #: Whether items are formed in their frame; if not, distances carry the rounding of ‖x‖², not of the distance to the reference.
     forms_rows = True
+    #: What each item counts towards a soft bound, float64 with mean one; None where all count the same.
+    size: Array | None = None
 
     def __init__(self, n_items: int, n_dims: int, dtype: Any, weight: Array | None, shift: int, team: ThreadTeam) -> None:
         self.n_items, self.n_dims, self.dtype = n_items, n_dims, np.dtype(dtype)
@@ -152,6 +154,8 @@ class Engine(ABC):
         items = self._kept.get((framing, where.start))
         if items is None:
             items = framing.items(self.rows(where), self.block_weight(where))
+            if self.size is not None:
+                items = replace(items, size=self.size[where])
             if keep:
                 self._kept[framing, where.start] = items
         return items
@@ -193,7 +197,9 @@ def sample(engine: Engine, n_items: int, seed: int) -> Engine:
     if len(candidates) > n_items:
         chosen = np.random.default_rng(seed).choice(len(candidates), n_items, replace=False)
         candidates = candidates[np.sort(chosen)]
-    return engine.select(candidates)
+    small = engine.select(candidates)
+    small.size = None if engine.size is None else engine.size[candidates]
+    return small
 
 
 # Numbers from which the median is taken: it need not be exact, only in the midst of the items.

@@ -23,11 +23,14 @@ class Relaxed:
     prices : ndarray of shape (n_components,)
     kkt_residual : float
         By how much it misses being a KKT point.
+    beta : float
+        Of the last temperature.
     """
 
     centers: Array
     prices: Array
     kkt_residual: float
+    beta: float = np.inf
 
     def nearest(self, engine: Engine, distortion: Distortion) -> Partition:
         """The paper's rounding: each item to its most probable component, which may exceed a capacity.
@@ -38,8 +41,13 @@ class Relaxed:
 
         def kernel(items: Items, where: slice) -> Count:
             cost = np.maximum(distortion.pairs(items, self.centers).distance, 0) * items.weight
-            labels[where] = (cost + self.prices[:, None]).argmin(axis=0)
+            labels[where] = (cost + np.multiply.outer(self.prices, items.size)).argmin(axis=0)
             return Count(len(items))
 
         engine.reduce_items(distortion, kernel)
         return centered(engine, distortion, labels, self.centers)
+
+
+def loads(engine: Engine, labels: Labels, n_components: int) -> Array:
+    """Sum of the sizes of the items of each component; their number where all count the same."""
+    return np.bincount(labels, engine.size, n_components)

@@ -6,6 +6,7 @@ harm. The prices maximise a smooth concave dual
 
     g(π) = −(1/β) Σ τ_i log Σ_j s_j exp(−β (ω_i d_ij + π_j) / τ_i) − Σ_j (π_j⁺ U_j − π_j⁻ L_j)
 
+(each item counting as one; of soft bounds on sums of sizes s_i, s_i π_j stands for π_j and s_i p_ij for p_ij)
 with gradient Σ_i p_ij − U_j (or L_j where π_j < 0) and Hessian −β Σ (1/τ_i)(diag p_i − p_i p_iᵀ). While components coincide, one centre
 stands for several *slots* s_j and has their bounds in common; a split divides the slots.
 """
@@ -22,10 +23,11 @@ from ..bounds import Bounds
 from ..distortion.base import Distortion, Items, Pairs
 from ..engines.base import Engine, sample
 from ..exceptions import InvalidInputError
+from ..partition import Partition
 from ..progress import Monitor, Temperature
 from ..state import Additive, State
 from ..transitions import critical_values
-from .base import Relaxed
+from .base import Relaxed, loads
 
 # Least entropy weight of an item, as a fraction of the mean.
 FLOOR = 1e-3
@@ -144,7 +146,7 @@ class Dual:
         pairs = self.distortion.pairs(items, priced.centers)
         tau = np.maximum(items.weight, self.floor)
         logits = np.maximum(pairs.distance, 0) * (-priced.beta * items.weight / tau)
-        logits -= np.multiply.outer(priced.prices, priced.beta / tau)
+        logits -= np.multiply.outer(priced.prices, priced.beta * items.size / tau)
         logits += priced.log_slots[:, None]
         top = logits.max(axis=0)
         logits -= top
@@ -157,10 +159,11 @@ class Dual:
         def kernel(items: Items, where: slice) -> PricedStats:
             resp, pairs, tau, soft_min = self.responsibilities(items, priced)
             weighted = resp * items.weight
-            scaled = resp / tau
+            loads = resp * items.size
+            scaled = loads * (items.size / tau)
             return PricedStats(
                 count=len(items),
-                counts=resp.sum(axis=1),
+                counts=loads.sum(axis=1),
                 mass=weighted.sum(axis=1),
                 sums=self.distortion.sums(items, weighted, pairs.inner),
                 curvature=priced.beta * (np.diag(scaled.sum(axis=1)) - scaled @ resp.T),
@@ -360,4 +363,24 @@ def solve(engine: Engine, distortion: Distortion, bounds: Bounds, monitor: Monit
     dual = Dual(small, distortion, here, monitor, options.get("growth", GROWTH), bounds.penalty)
     at = dual.run()
     centers, prices = dual.expanded(at)
-    return Relaxed(centers, prices, at.residual)
+    return Relaxed(centers, prices, at.residual, at.priced.beta)
+
+
+def weighed(engine: Engine, distortion: Distortion, bounds: Bounds, monitor: Monitor, relaxed: Relaxed) -> Partition:
+    """Labels for soft bounds on the sums of sizes: prices at which these are met, each item where it is cheapest, best centres, in turn.
+
+    With sizes the best assignment is a packing problem; the prices solve its relaxation, which splits fewer items than there are
+    components.
+    """
+    dual = Dual(engine, distortion, bounds, monitor, penalty=bounds.penalty)
+    priced = Priced(relaxed.beta, relaxed.centers, tuple((j,) for j in range(len(relaxed.prices))), relaxed.prices)
+    best = None
+    for _ in range(KKT_ALTERNATIONS):
+        priced, _ = dual.priced_out(priced, PRICE_TOL)
+        found = Relaxed(priced.centers, priced.prices, 0.0).nearest(engine, distortion)
+        found = replace(found, prices=priced.prices, charge=bounds.charge(loads(engine, found.labels, len(bounds.upper))))
+        if best is not None and found.cost >= best.cost * (1 - REST):
+            break
+        best = found
+        priced = replace(priced, centers=found.centers)
+    return found if best is None or found.cost < best.cost else best
