@@ -759,6 +759,15 @@ def test_fork_after_a_fit_then_fit_in_the_child_finishes(many_blocks):
     pytest.fail("the child hangs")
 
 
+@pytest.fixture
+def interruptible():
+    """Python's own answer to SIGINT, which a process started in the background does not have."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("n_jobs", [1, 4])
 def test_interrupt_in_the_middle_of_a_fit_leaves_no_threads(many_blocks, monkeypatch, n_jobs):
     class Interrupting(DenseEngine):
@@ -777,6 +786,7 @@ def test_interrupt_in_the_middle_of_a_fit_leaves_no_threads(many_blocks, monkeyp
     assert blas_threads() == before
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_interrupt_while_threads_are_at_work_leaves_none(many_blocks, monkeypatch):
     class Interrupted(DenseEngine):
         def rows(self, where):

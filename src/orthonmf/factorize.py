@@ -15,6 +15,7 @@ from .distortion import REGISTRY, Distortion
 from .engines.base import Engine, RawRows, sample
 from .engines.threads import TimeLimitReached
 from .partition import (
+    Free,
     HardStats,
     Partition,
     alone,
@@ -29,7 +30,7 @@ from .partition import (
     spread,
 )
 from .progress import Monitor, StopRequested, Temperature, plane
-from .refine import refine
+from .refine import refine, rehearsed
 from .schedule import Adaptive, Geometric, Schedule
 from .solvers import bounded_solver
 from .solvers.base import Relaxed, loads
@@ -44,6 +45,8 @@ RANK_ITEMS, ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT = 2048, 128, 12
 SEARCH_ITEMS, BOUNDED_SEARCH_ITEMS = 4096, 512
 # Under bounds, the items on which starts are compared, and the factor by which they grow while there are more.
 REHEARSAL_ITEMS, REHEARSAL_GROWTH = 2048, 8
+# A swap is tried on the first of them for this many items that there are, and so many at most: it should cost less than what follows.
+TRY_ITEMS, MAX_TRIES = 12288, 6
 # max_components when it is not given.
 MAX_COMPONENTS = 32
 # Items from which the plane of the history is taken.
@@ -186,9 +189,10 @@ def _anneal(engine: Engine, distortion: Distortion, request: Request, monitor: M
     search.centers = state.centers
     wanted = max(asked or 0, request.min_components)
     search.centers = np.vstack([state.centers, *[state.centers[:1]] * (wanted - state.n_components)])
-    n_search = SEARCH_ITEMS if request.capacity is None and request.min_size is None else BOUNDED_SEARCH_ITEMS
+    free = _bounds(engine, request, asked or request.min_components) is None
+    n_search = SEARCH_ITEMS if free else BOUNDED_SEARCH_ITEMS
     if request.refine and engine.n_items > n_search:
-        _improve(sample(engine, n_search, request.seed), distortion, request, search)
+        _improve(sample(engine, n_search, request.seed), distortion, request, search, free=free)
 
 
 def _schedule(request: Request) -> Schedule:
@@ -230,7 +234,7 @@ def _settle(engine: Engine, distortion: Distortion, request: Request, monitor: M
     search.bounds = _bounds(engine, request, n_components)
     if request.refine and (search.bounds is None or engine.n_items <= BOUNDED_SEARCH_ITEMS):
         monitor.stage(f"refining {len(search.centers)} components on {engine.n_items} items")
-        _improve(engine, distortion, request, search)
+        _improve(engine, distortion, request, search, free=search.bounds is None)
     else:
         search.centers = refilled(engine, distortion, search.centers)
     if search.bounds is not None:
@@ -263,7 +267,7 @@ def _mean_sqnorm(engine: Engine) -> float:
     return max(energy.total / engine.n_items, np.finfo(float).tiny)
 
 
-def _improve(engine: Engine, distortion: Distortion, request: Request, search: _Search) -> None:
+def _improve(engine: Engine, distortion: Distortion, request: Request, search: _Search, *, free: bool) -> None:
     search.centers = refilled(engine, distortion, search.centers)
     part = alternate(engine, distortion, search.centers, max_passes=request.max_iter)
     if part is None:  # a component emptied on the way: fill it from where the alternation was going
@@ -275,7 +279,9 @@ def _improve(engine: Engine, distortion: Distortion, request: Request, search: _
         search.converged = False
         search.reason += f" The alternation did not come to rest in {request.max_iter} passes: raise max_iter."
     search.centers = part.centers
-    search.centers = refine(engine, distortion, part).centers
+    # Under bounds the free components are one start of two: a good one will do.
+    best = refine(engine, distortion, part) if free else rehearsed(engine, distortion, part, Free(engine, distortion), MAX_TRIES)
+    search.centers = best.centers
 
 
 # -- under bounds ---------------------------------------------------------------------------------------------------------------
@@ -317,7 +323,10 @@ def _rounded(engine: Engine, distortion: Distortion, request: Request, bounds: B
     size = REHEARSAL_ITEMS
     while 2 * size < engine.n_items:
         small = sample(engine, size, request.seed)
-        best = _better_of(Bounded(small, distortion, bounds.scaled(engine.n_items, small.n_items)), starts, request.max_iter)
+        rehearsal = Bounded(small, distortion, bounds.scaled(engine.n_items, small.n_items))
+        best = _better_of(rehearsal, starts, request.max_iter)
+        if len(starts) > 1 and (n_tries := min(engine.n_items // TRY_ITEMS, MAX_TRIES)):
+            best = rehearsed(small, distortion, best, rehearsal, n_tries)
         starts, size = [(best.centers, best.prices)], size * REHEARSAL_GROWTH
     return _better_of(assigner, starts, request.max_iter)
 

@@ -41,7 +41,7 @@ class Relaxed:
 
         def kernel(items: Items, where: slice) -> Count:
             cost = np.maximum(distortion.pairs(items, self.centers).distance, 0) * items.weight
-            labels[where] = (cost + np.multiply.outer(self.prices, items.size)).argmin(axis=0)
+            labels[where] = (cost + self.prices[:, None] * items.size).argmin(axis=0)
             return Count(len(items))
 
         engine.reduce_items(distortion, kernel)
