@@ -91,12 +91,12 @@ def test_disjoint_blocks_are_counted(sizes, background):
 
 
 def test_blocks_by_hand():
-    # Weights ½, ⅓, ⅙ at right angles. One line on the first; the second pays once ⅓ exp(β) > ½, at β = log 3/2, which counts from
-    # ½ / (½ mean distance) = 1 on.
+    # Weights ½, ⅓, ⅙ at right angles. One line on the first; the second pays once ⅓ exp(β) > ½, at β = log 3/2, which counts
+    # from 1/(2 · the largest distance, 1) on.
     X = np.repeat(np.eye(3), [3, 2, 1], axis=0)
     model = fitted(np.repeat(X, 4, axis=0))
     assert model.n_components_ == 3
-    np.testing.assert_allclose(model.critical_betas_[0], 1.0)
+    np.testing.assert_allclose(model.critical_betas_[0], 0.5)
 
 
 @pytest.mark.parametrize("scaling", ["item", "none"])

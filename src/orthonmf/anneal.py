@@ -18,7 +18,7 @@ from .progress import Monitor, Temperature
 from .schedule import Schedule
 from .solvers.gibbs import Settled, settle
 from .state import State
-from .transitions import PLACES, Child, Criticals, critical_values, distinct, elsewhere, halves, scan, with_children, with_far
+from .transitions import PLACES, Child, Criticals, critical_values, distinct, elsewhere, farthest, halves, scan, with_children, with_far
 
 # A split must lower F by more than this per unit weight: less is rounding.
 MIN_GAIN = 1e-7
@@ -33,6 +33,8 @@ START = 1e-2
 ISOTROPIC = 1e-8
 # Looks between the β before and after a transition before it is taken where it is.
 MAX_LOOKS = 12
+# The largest step in β where transitions far from all centres are looked for.
+MAX_JUMP = 4.0
 # How often the step after a refused split is doubled.
 MAX_REFUSALS = 4
 # Responsibilities are hard when their entropy per unit weight is below this.
@@ -121,8 +123,8 @@ class Annealing:
     places : ndarray of shape (n_places, n_coordinates)
         Items far apart, where components far from all others are looked for.
     least_beta : float
-        Half the inverse of the mean distance to one centre. Means have no transition below it. Lines have where items are orthogonal,
-        at log ratios of their weights that say nothing about separation: such a transition counts from here.
+        Half the inverse of the largest distance to one centre. Means have no transition below it. Lines have where items are
+        orthogonal, at log ratios of their weights that say nothing about separation: such a transition counts from here.
     """
 
     engine: Engine
@@ -204,11 +206,13 @@ class Annealing:
         settled = self._settle(origin)
         first = critical_values(self.engine, self.distortion, settled).beta[0]
         if self.thorough:
+            self.least_beta = 0.5 / max(farthest(self.engine, self.distortion, settled.state), 1 / self.max_beta)
             self.places = refilled(self.engine, self.distortion, np.repeat(self.distortion.origin(), PLACES, axis=0))
         # Isotropic items give way at every temperature: their critical value is 0, or what rounding makes of it.
-        self.least_beta = 0.5 / max(settled.stats.distortion / settled.stats.weight, 1 / self.max_beta)
         usable = first < np.inf and first * settled.stats.distortion > ISOTROPIC * settled.stats.weight
-        beta = min(START * float(first), self.least_beta / 2) if usable else 1.0
+        beta = START * float(first) if usable else 1.0
+        if self.thorough and usable:
+            beta = min(beta, self.least_beta / 2)
         return self._look(self._settle(origin.set(beta=float(beta), centers=self.states[1].centers)))
 
     # -- between temperatures ---------------------------------------------------------------------------------------------------
@@ -219,6 +223,8 @@ class Annealing:
         while not high.paying:
             low = high
             beta = self.schedule.next_beta(low.beta, low.onsets)
+            if self.thorough:  # a component far from all others comes unannounced
+                beta = min(beta, low.beta * MAX_JUMP)
             if beta > self.max_beta:
                 return None
             high = self._look(self._settle(low.state.set(beta=beta)), low.criticals.directions)

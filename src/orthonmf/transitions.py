@@ -22,6 +22,8 @@ from .state import Additive, State, normalised_log
 CRITICAL_TOL, CRITICAL_PASSES = 1e-3, 16
 # Steps at which a child is tried, in units of 1/√(2β), on both sides of each centre: 0.3 · 1.5^s reaches 26 widths.
 SCAN_STEPS = 0.3 * 1.5 ** np.arange(12)
+# Up to this excess the slope of c tells where a child far from all centres began to pay.
+KNOWN = 0.05
 # Places from which children far from all centres are looked for, and the steps taken from each.
 PLACES, PLACE_STEPS = 32, 3
 # Children with β‖y − y'‖² below this are one; and one that is nearer to a centre than this is the centre, give or take rounding.
@@ -56,6 +58,11 @@ class Criticals:
 class _Moments(Additive):
     count: int
     moments: Array
+
+
+@dataclass(frozen=True)
+class _Seen(Additive):
+    count: int
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,18 @@ def _farthest(engine: Engine, distortion: Distortion, at: Rested) -> Array:
 
     found: _Farthest = engine.reduce_items(distortion, kernel)
     return found.points
+
+
+def farthest(engine: Engine, distortion: Distortion, state: State) -> float:
+    """The largest distance of a weighted item to its nearest centre."""
+    away = np.zeros(engine.n_items)
+
+    def kernel(items: Items, where: slice) -> _Seen:
+        away[where] = np.where(items.weight > 0, distortion.pairs(items, state.centers).distance.min(axis=0), 0.0)
+        return _Seen(len(items))
+
+    engine.reduce_items(distortion, kernel)
+    return float(away.max())
 
 
 def _pencil(engine: Engine, distortion: Distortion, at: Rested, directions: Array) -> Array:
@@ -300,7 +319,9 @@ def elsewhere(engine: Engine, distortion: Distortion, at: Settled, places: Array
     gains = engine.reduce_items(distortion, kernel)
     best = int(gains.mass.argmax())
     excess, slope = gains.mass[best] - at.stats.weight, gains.slope[best]
-    onset = state.beta - excess / slope if slope > 0 else state.beta
+    # c grows exponentially: far past the transition its tangent says nothing about where it was.
+    known = slope > 0 and excess < KNOWN * at.stats.weight
+    onset = state.beta - excess / slope if known else 0.0
     away = np.square(places[best] - state.centers).sum(axis=1)
     child = Child(
         parent=int(away.argmin()),
