@@ -75,7 +75,7 @@ def test_a_small_penalty_changes_nothing_and_a_large_one_is_hard(scaling):
 
 def test_more_penalty_means_less_excess_and_more_error(scaling):
     X = three_groups()
-    models = [ONMF(3, scaling=scaling, capacity=18, min_size=15, capacity_penalty=p).fit(X) for p in (1e-6, 1e-3, 1e-2, 1e-1, 10)]
+    models = [ONMF(3, scaling=scaling, capacity=18, min_size=15, capacity_penalty=p).fit(X) for p in (1e-6, 1e-2, 10)]
     outside = [int((np.maximum(m.counts_ - 18, 0) + np.maximum(15 - m.counts_, 0)).sum()) for m in models]
     assert outside == sorted(outside, reverse=True)
     assert outside[0] > outside[-1]

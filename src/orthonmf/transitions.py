@@ -298,21 +298,26 @@ def elsewhere(engine: Engine, distortion: Distortion, at: Settled, places: Array
     steps climb c(y): its maxima are the best centres for the weights ω exp(−β d)/Z.
     """
     state = at.state
+    log_z, mean = np.empty(engine.n_items), np.zeros(engine.n_items)
+
+    def survey(items: Items, where: slice) -> _Seen:
+        resp, now, log_z[where] = soft(distortion, items, state)
+        np.divide((resp * now.distance).sum(axis=0), items.weight, out=mean[where], where=items.weight > 0)
+        return _Seen(len(items))
 
     def kernel(items: Items, where: slice) -> _Gains:
-        resp, now, log_z = soft(distortion, items, state)
-        mean = np.divide((resp * now.distance).sum(axis=0), items.weight, out=np.zeros(len(items)), where=items.weight > 0)
         pairs = distortion.pairs(items, places)
-        ratio = np.exp(np.minimum(-state.beta * pairs.distance - log_z, MAX_EXPONENT))
+        ratio = np.exp(np.minimum(-state.beta * pairs.distance - log_z[where], MAX_EXPONENT))
         weighted = ratio * items.weight
         return _Gains(
             count=len(items),
             mass=weighted.sum(axis=1),
             sums=distortion.sums(items, weighted, pairs.inner),
             second=np.square(ratio - 1) @ items.weight,
-            slope=np.einsum("kb,kb->k", weighted, mean - pairs.distance),
+            slope=np.einsum("kb,kb->k", weighted, mean[where] - pairs.distance),
         )
 
+    engine.reduce_items(distortion, survey)
     for _ in range(PLACE_STEPS):
         gains: _Gains = engine.reduce_items(distortion, kernel)
         places = distortion.center(gains.sums, np.maximum(gains.mass, np.finfo(float).tiny))
