@@ -44,7 +44,7 @@ def check_positive(name: str, value: Any, *, above: float = 0.0, word: str | Non
         raise InvalidInputError(f"{name}={value!r} is not usable; expected {choice}a finite number above {above:g}.")
 
 
-def check_matrix(X: Any, *, sparse_format: str) -> Any:
+def check_matrix(X: Any, *, sparse_format: str, estimator: str = "ONMF") -> Any:
     """X as a float array or a sparse matrix in one format: finite and nonnegative, and never changed.
 
     Copies only what needs conversion. Other sparse formats are converted once.
@@ -53,7 +53,7 @@ def check_matrix(X: Any, *, sparse_format: str) -> Any:
         X = _converted(np.asarray, X)
     _check_kind(X)
     if sp.issparse(X):  # before duplicates are summed, so that no negative one hides
-        _check_stored(X)
+        _check_stored(X, estimator)
     X = _converted(
         check_array,
         X,
@@ -61,20 +61,20 @@ def check_matrix(X: Any, *, sparse_format: str) -> Any:
         dtype=(np.float64, np.float32),
         ensure_all_finite=False,
         accept_large_sparse=True,
-        estimator="ONMF",
+        estimator=estimator,
         input_name="X",
     )
     if not sp.issparse(X):
-        _check_values(X, "row {0}, column {1}".format)
+        _check_values(X, "row {0}, column {1}".format, estimator)
         return X
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    _check_stored(X)
+    _check_stored(X, estimator)
     return X
 
 
-def _check_stored(X: Any) -> None:
+def _check_stored(X: Any, estimator: str) -> None:
     """Refuse what a sparse matrix must not store, naming where it stands."""
     stored = X if X.format in ("csr", "csc", "coo") else X.tocoo()
 
@@ -82,7 +82,7 @@ def _check_stored(X: Any) -> None:
         entries = stored.tocoo()
         return f"row {entries.row[index]}, column {entries.col[index]}"
 
-    _check_values(stored.data, place)
+    _check_values(stored.data, place, estimator)
 
 
 def _converted(convert: Any, X: Any, **options: Any) -> Any:
@@ -114,17 +114,17 @@ def _check_kind(X: Any) -> None:
             )
 
 
-def _check_values(values: Array, place: Callable[..., str]) -> None:
+def _check_values(values: Array, place: Callable[..., str], estimator: str) -> None:
     """Refuse NaN, infinity and negative numbers, naming the first."""
     if values.dtype.kind not in "fiub":
         return  # objects and complex numbers are judged by check_array
     for start in range(0, len(values), CHECK_ROWS):
         block = values[start : start + CHECK_ROWS]
         if block.size and not (np.isfinite(low := block.min()) and np.isfinite(block.max()) and low >= 0):
-            _refuse(block, start, place)
+            _refuse(block, start, place, estimator)
 
 
-def _refuse(block: Array, start: int, place: Callable[..., str]) -> None:
+def _refuse(block: Array, start: int, place: Callable[..., str], estimator: str) -> None:
     kinds = (("NaN", np.isnan(block)), ("infinity", np.isinf(block)), ("a negative value", block < 0))
     kind, bad = next((kind, bad) for kind, bad in kinds if bad.any())
     first = np.argwhere(bad)[0]
@@ -132,8 +132,8 @@ def _refuse(block: Array, start: int, place: Callable[..., str]) -> None:
     where = place(start + first[0], *first[1:])
     if kind == "a negative value":
         raise InvalidInputError(
-            f"Negative values in data passed to ONMF: {value!r} at {where}. Nonnegative entries are expected; shift or clip X, or take "
-            "its absolute value if that makes sense."
+            f"Negative values in data passed to {estimator}: {value!r} at {where}. Nonnegative entries are expected; shift or clip X, or "
+            "take its absolute value if that makes sense."
         )
     raise InvalidInputError(f"Input X contains {kind} at {where}; finite numbers are expected. Remove or impute it (sklearn.impute).")
 

@@ -1,0 +1,23 @@
+"""NHL: nonnegative Hebbian learning."""
+
+from __future__ import annotations
+
+from .._typing import Array
+from .base import ProjectiveBaseline, multiplied
+
+
+class Nhl(ProjectiveBaseline):
+    """Nonnegative linear Hebbian network: Oja's subspace rule as a multiplicative update [1]_.
+
+        W ← W ⊙ X Xᵀ W / (W Wᵀ X Xᵀ W),    then W ← W / ‖W‖₂.
+
+    T is W and C is Wᵀ X. The rule takes a W of norm a to one of norm 1/a, hence the division. Parameters and attributes are those of
+    `Baseline`.
+
+    References
+    ----------
+    .. [1] Z. Yang, J. Laaksonen, "Multiplicative Updates for Non-negative Projections", Neurocomputing 71, 2007.
+    """
+
+    def _rule(self, W: Array, B: Array, M: Array) -> Array:
+        return multiplied(W, B, W @ M)

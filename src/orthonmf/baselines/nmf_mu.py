@@ -1,0 +1,27 @@
+"""NMF by multiplicative updates: no orthogonality."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.decomposition import non_negative_factorization
+
+from .._typing import Array
+from .base import PairBaseline
+
+
+class NmfMu(PairBaseline):
+    """Nonnegative matrix factorisation by multiplicative updates, which never raise ‖X − T C‖ [1]_.
+
+    The updates are scikit-learn's, one at a time, from a random start. Parameters and attributes are those of `Baseline`.
+
+    References
+    ----------
+    .. [1] D. D. Lee, H. S. Seung, "Algorithms for Non-negative Matrix Factorization", NIPS 2000.
+    """
+
+    def _step(self, A: Any, T: Array, C: Array) -> tuple[Array, Array]:
+        T, C, _ = non_negative_factorization(
+            A, T.copy(), C.copy(), n_components=self.n_components, init="custom", solver="mu", max_iter=1, tol=0
+        )
+        return T, C

@@ -1,0 +1,51 @@
+"""ONMF-EM: alternate lines and labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._typing import Array, Labels
+from .base import HardBaseline, Solution, State, leading_vector, nearest_line, on_lines, product, squared_sum, unit_columns
+
+
+class OnmfEm(HardBaseline):
+    """Orthogonal factorisation by an algorithm in the manner of EM, a weighted spherical k-means [1]_.
+
+    Each item goes to the line nearest to it; each line becomes the leading singular vector of its items. The squared error Σ ‖x‖² − (x·u)²
+    never rises. The first lines are items drawn at random; a line without items stays. Parameters and attributes are those of `Baseline`.
+
+    References
+    ----------
+    .. [1] F. Pompili, N. Gillis, P.-A. Absil, F. Glineur, "Two algorithms for orthogonal nonnegative matrix factorization with application
+       to clustering", Neurocomputing 141, 2014.
+    """
+
+    def _solve(self, A: Any, rng: np.random.RandomState) -> Solution:
+        norm = squared_sum(A)
+
+        def step(labels: Labels, C: Array) -> State:
+            C = _lines(A, labels, C)
+            return nearest_line(A, C), C
+
+        def objective(labels: Labels, C: Array) -> float:
+            scale = product(A, C.T)[np.arange(len(labels)), labels]
+            return max(0.0, norm - float(scale @ scale))
+
+        C = _drawn(A, self.n_components, rng)
+        run = self._descend((nearest_line(A, C), C), step, objective)
+        labels, C = run.state
+        return run.solution(*self._oriented(A, on_lines(A, C, labels), C), labels)
+
+
+def _drawn(A: Any, n_components: int, rng: np.random.RandomState) -> Array:
+    """The directions of items drawn without repetition."""
+    items = A[np.sort(rng.permutation(A.shape[0])[:n_components])]
+    dense = items.toarray() if hasattr(items, "toarray") else items
+    return unit_columns(dense.T.astype(np.float64))[0].T
+
+
+def _lines(A: Any, labels: Labels, C: Array) -> Array:
+    """The best line for the items of each component; C where there are none."""
+    return np.array([leading_vector(A[labels == j]) if (labels == j).any() else C[j] for j in range(len(C))])

@@ -1,0 +1,22 @@
+"""PNMF: the data projected on a nonnegative subspace."""
+
+from __future__ import annotations
+
+from .._typing import Array
+from .base import ProjectiveBaseline, multiplied
+
+
+class Pnmf(ProjectiveBaseline):
+    """Projective factorisation X ≈ W Wᵀ X [1]_; with ``orthogonal="features"`` X ≈ X W Wᵀ.
+
+        W ← W ⊙ 2 X Xᵀ W / (W Wᵀ X Xᵀ W + X Xᵀ W Wᵀ W),    then W ← W / ‖W‖₂.
+
+    T is W and C is Wᵀ X. Parameters and attributes are those of `Baseline`.
+
+    References
+    ----------
+    .. [1] Z. Yuan, E. Oja, "Projective Nonnegative Matrix Factorization for Image Compression and Feature Extraction", SCIA 2005.
+    """
+
+    def _rule(self, W: Array, B: Array, M: Array) -> Array:
+        return multiplied(W, 2 * B, W @ M + B @ (W.T @ W))
