@@ -22,7 +22,7 @@ class Hals(PairBaseline):
 
     Parameters
     ----------
-    penalty : float, default=0.1
+    penalty : float, default=1e-4
         λ, in units of the squared norm of a row of C, which is 1.
 
     References
@@ -36,7 +36,7 @@ class Hals(PairBaseline):
         n_components: int = 2,
         *,
         orthogonal: str = "samples",
-        penalty: float = 0.1,
+        penalty: float = 1e-4,
         max_iter: int = 1000,
         tol: float = 1e-5,
         random_state: Any = None,
