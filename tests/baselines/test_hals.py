@@ -5,6 +5,8 @@ from numpy.testing import assert_allclose
 from orthonmf.baselines import Hals
 from orthonmf.metrics import orthogonality
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
 X = np.array([[2.0, 1.0], [0.0, 3.0]])
 
 

@@ -40,7 +40,8 @@ def test_separable_data_are_recovered(seed, double):
     T = model.fit_transform(A)
     assert model.reconstruction_err_ <= 1e-14 * np.linalg.norm(A)
     assert len(set(zip(truth, model.labels_, strict=True))) == 3
-    assert orthogonality(T) == orthogonality(model.components_, axis=0) == 1.0
+    assert orthogonality(T) == 1.0
+    assert orthogonality(model.components_, axis=0) > 1 - 1e-14  # a mean of zeros may come back as 1e-17
 
 
 @pytest.mark.parametrize("orthogonal", ["samples", "features"])

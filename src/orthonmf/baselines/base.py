@@ -373,7 +373,7 @@ def squared_error(A: Any, squared_norm: float, T: Array, C: Array) -> float:
 
 def random_factors(A: Any, n_components: int, rng: np.random.RandomState) -> tuple[Array, Array]:
     """Uniform T and C of the size of A: the mean of T C is that of A."""
-    scale = 2 * np.sqrt(A.mean() / n_components)
+    scale = 2 * np.sqrt(A.mean() / n_components) or 1.0
     T, C = (scale * (1 - rng.random_sample(shape)) for shape in ((A.shape[0], n_components), (n_components, A.shape[1])))
     return T.astype(A.dtype), C.astype(A.dtype)
 
@@ -435,7 +435,9 @@ def kmeans(A: Any, n_clusters: int, rng: np.random.RandomState, *, weight: Any =
     """scikit-learn's k-means, silent about fewer distinct items than clusters."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return KMeans(n_clusters, random_state=rng, **{"n_init": 1, **options}).fit(A, sample_weight=weight)
+        means = KMeans(n_clusters, random_state=rng, **{"n_init": 1, **options}).fit(A, sample_weight=weight)
+    means.cluster_centers_ = np.maximum(means.cluster_centers_, 0)  # a zero comes back as ±1e-17: the data were centred
+    return means
 
 
 def nonnegative_least_squares(X: Any, C: Array) -> Array:

@@ -21,6 +21,8 @@ class NmfMu(PairBaseline):
     """
 
     def _step(self, A: Any, T: Array, C: Array) -> tuple[Array, Array]:
+        if not (T.any() and C.any()):  # zero stays zero; scikit-learn refuses it
+            return T, C
         T, C, _ = non_negative_factorization(
             A, T.copy(), C.copy(), n_components=self.n_components, init="custom", solver="mu", max_iter=1, tol=0
         )

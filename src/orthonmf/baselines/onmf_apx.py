@@ -81,7 +81,7 @@ class OnmfApx(HardBaseline):
         weight = np.asarray(A.multiply(A).sum(axis=1)).ravel() if hasattr(A, "tocsr") else np.einsum("ij,ij->i", A, A)
         weight = weight if weight.any() else None
         means = kmeans(normalize(A), self.n_components, rng, n_init=self.n_init, max_iter=self.max_iter, tol=self.tol, weight=weight)
-        labels, C = np.asarray(means.labels_, dtype=np.intp), np.maximum(means.cluster_centers_, 0)  # not −1e-17
+        labels, C = np.asarray(means.labels_, dtype=np.intp), means.cluster_centers_
         T = on_lines(A, C, labels)
         if self.double:
             C = _blocks(A, labels, product(A.T, unit_columns(T)[0]).argmax(axis=1), len(C))

@@ -76,7 +76,7 @@ class Onmfs(HardBaseline):
 
 def _sketch(A: Any, rank: int, rng: np.random.RandomState) -> Array:
     """U Σ of the leading singular triplets: M up to a rotation of its columns."""
-    U, s, _ = randomized_svd(A, rank, n_iter=7, random_state=rng)
+    U, s, _ = randomized_svd(A, rank, n_iter=7, power_iteration_normalizer="QR", random_state=rng)
     return np.asarray(U * s, dtype=np.float64)
 
 
