@@ -33,6 +33,22 @@ def test_one_step_of_three_factors_by_hand(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(3))
+def test_one_step_of_three_factors_is_the_published_rule(monkeypatch, seed):
+    rng = np.random.default_rng(seed)
+    A, F, G = rng.random((5, 4)), rng.random((5, 2)), rng.random((4, 2))
+    monkeypatch.setattr(OnmfDing, "_start", lambda self, given, rng: (F if given is A else G, None))
+    model = OnmfDing(2, double=True, max_iter=1, tol=1e-12)
+    with pytest.warns(match="did not converge"):
+        T = model.fit_transform(A)
+    S = F.T @ A @ G
+    G = G * np.sqrt((A.T @ F @ S) / (G @ G.T @ A.T @ F @ S))
+    F = F * np.sqrt((A @ G @ S.T) / (F @ F.T @ A @ G @ S.T))
+    S = S * np.sqrt((F.T @ A @ G) / (F.T @ F @ S @ G.T @ G))
+    assert_allclose(T, F)
+    assert_allclose(model.components_, S @ G.T)
+
+
+@pytest.mark.parametrize("seed", range(3))
 def test_the_update_of_components_never_raises_the_error(seed):
     rng = np.random.default_rng(seed)
     A, T, C = rng.random((9, 5)), rng.random((9, 2)), rng.random((2, 5))
