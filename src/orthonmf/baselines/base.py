@@ -278,8 +278,8 @@ class PairBaseline(Baseline):
 class ProjectiveBaseline(Baseline):
     """A method for A ≈ W Wᵀ A, so that T = W and C = Wᵀ A. With B = A (Aᵀ W) nothing of size n_items² is formed.
 
-    After a random start all columns are nearly alike, and the objective hardly moves until they part: by 2e-6 of itself in an iteration on the
-    4000 items of the paper's third data set. Hence the small ``tol``.
+    After a random start all columns are nearly alike, and the objective hardly moves until they part: by 2e-6 of itself in an iteration on
+    the 4000 items of the paper's third data set. Hence the small ``tol``.
     """
 
     def __init__(
