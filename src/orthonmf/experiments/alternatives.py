@@ -72,7 +72,7 @@ def slsqp(X: Array, n_components: int, capacity: float) -> Labels:
     """F over p itself, with rows that sum to one and columns within the capacity, by sequential quadratic programming."""
     energy = Energy(X, n_components)
     p = softmax(energy.start, axis=1)
-    constraints = list(_constraints(*p.shape, capacity))
+    constraints = list(_constraints(len(X), n_components, capacity))
 
     def smooth(flat: Array, beta: float) -> tuple[float, Array]:
         value, slope = energy(flat.reshape(p.shape), beta)

@@ -48,7 +48,7 @@ def cell(method: str, run: int, k: int, orthogonal: str, path: str) -> dict[str,
 def load(path: Path) -> Any:
     """A matrix from CSV or TSV with a header, .npy, or a sparse .npz."""
     if not path.is_file():
-        raise InvalidInputError(f"{path} is not a file; expected a matrix as .csv or .tsv with a header, .npy, or .npz (scipy.sparse.save_npz).")
+        raise InvalidInputError(f"{path} is not a file; expected a .csv or .tsv with a header, a .npy, or a sparse .npz.")
     try:
         return _read(path)
     except (OSError, ValueError, KeyError) as error:

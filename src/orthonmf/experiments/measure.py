@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._typing import Array, Labels
 from ..metrics import orthogonality, reconstruction_error, sparsity
 
-# Entries up to this fraction of the largest count as zeros in the second sparsity: multiplicative updates approach zero, but seldom reach it.
+# Entries up to this fraction of the largest count as zeros in the second sparsity: multiplicative updates seldom reach zero.
 NEARLY_ZERO = 1e-6
 
 

@@ -57,8 +57,8 @@ METHODS: dict[str, Method] = {
         {"n_jobs": 1, "schedule": 1.05, "refine": False},
         printed="MEP_ONMF",
         partitions=True,
-        why="β grows by a fixed factor and nothing is refined, as in the paper. The scales are solved along with the lines, not after them, "
-        "which is never worse.",
+        why="β grows by a fixed factor and nothing is refined, as in the paper. The scales are solved along with the lines, "
+        "not after them, which is never worse.",
     ),
     "apx": Method("ONMF-apx", REGISTRY["apx"], printed="ONMF_apx", partitions=True),
     "ding": Method(
@@ -76,7 +76,11 @@ METHODS: dict[str, Method] = {
     "ionmf": Method("iONMF", REGISTRY["ionmf"], printed="iONMF"),
     "nmf": Method("NMF", REGISTRY["nmf-mu"], printed="NMF"),
     "kmeans-100": Method(
-        "best of 100 k-means", REGISTRY["apx"], {"n_init": 100}, partitions=True, why="Plain restarts: what a comparison should be held against."
+        "best of 100 k-means",
+        REGISTRY["apx"],
+        {"n_init": 100},
+        partitions=True,
+        why="Plain restarts: what a comparison should be held against.",
     ),
     "onmfs": Method("ONMFS", REGISTRY["onmfs"], partitions=True, why="Cited by the paper, not in its table."),
 }

@@ -49,10 +49,12 @@ def run(
     """
     _check(jobs, limit)
     tasks = list(tasks)
-    records = {task.key: record for task in tasks if not fresh and _usable(record := store.get(task), limit)}
-    for task in tasks:
-        if task.key in records:
-            report(task, records[task.key])
+    records: dict[str, Record] = {}
+    for task in [] if fresh else tasks:
+        record = store.get(task)
+        if record is not None and _usable(record, limit):
+            records[task.key] = record
+            report(task, record)
     missing = [task for task in tasks if task.key not in records]
 
     def finished(task: Task, outcome: Record) -> None:
@@ -72,11 +74,9 @@ def _check(jobs: int, limit: float | None) -> None:
         raise InvalidInputError(f"limit={limit} is not usable; expected a positive number of seconds.")
 
 
-def _usable(record: Record | None, limit: float | None) -> bool:
+def _usable(record: Record, limit: float | None) -> bool:
     """Whether a stored record answers the question: a cell over a smaller limit, or one that failed, does not."""
-    if record is None or record["status"] == FAILED:
-        return False
-    return record["status"] == DONE or (limit is not None and record["limit"] >= limit)
+    return record["status"] == DONE or (record["status"] == OVER and limit is not None and record["limit"] >= limit)
 
 
 def _run_all(tasks: list[Task], jobs: int, limit: float | None, finished: Callable[[Task, Record], None]) -> None:
@@ -132,7 +132,7 @@ class _Worker:
             return None
         return message
 
-    def patience(self) -> float | None:
+    def patience(self) -> float:
         """Seconds until this worker may be over its limit."""
         return max(0.0, self.deadline - monotonic()) if self.task is not None and self.deadline < float("inf") else 3600.0
 

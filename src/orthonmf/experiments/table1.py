@@ -22,15 +22,15 @@ RUNS = 5  # as in the paper
 E_TOLERANCE, POINTS = 0.3, 10.0
 
 NOTES = (
-    "Mean ± sample standard deviation over the runs; every run draws the data anew (data sets 1 to 4) and starts the methods anew. One thread each.",
-    "E, O, S are computed in float64 from the returned factors by one function. S counts exact zeros; S~ counts entries up to 1e-6 of the "
-    "largest as zeros, since multiplicative updates seldom reach zero.",
-    'The column "differs" names the measures that are not near the printed ones: E by more than 30 % and two deviations, O or S~ by more than '
-    "10 points.",
-    "Data sets 1 to 4: the paper's description is incomplete; drawn here as centres Gamma(10, 1), equally likely labels, noise Uniform(0, 0.01), "
-    "which gives the printed errors.",
-    "Data set 5: the preprocessing behind the printed numbers is not published. Shown raw and with z-scored genes (moved to be nonnegative), "
-    "genes or patients as items; each is the mean over the seven times, beside the same printed cells.",
+    "Mean ± sample standard deviation over the runs; every run draws data sets 1 to 4 anew and starts the methods anew. One thread each.",
+    "E, O, S are computed in float64 from the returned factors by one function. S counts exact zeros; S~ counts entries up to 1e-6 of "
+    "the largest as zeros, since multiplicative updates seldom reach zero.",
+    'The column "differs" names the measures that are not near the printed ones: E by more than 30 % and two deviations, O or S~ by more '
+    "than 10 points.",
+    "Data sets 1 to 4: the paper's description is incomplete; drawn here as centres Gamma(10, 1), equally likely labels, noise "
+    "Uniform(0, 0.01), which gives the printed errors.",
+    "Data set 5: the preprocessing behind the printed numbers is not published. Shown raw and with z-scored genes (moved to be "
+    "nonnegative), genes or patients as items; each is the mean over the seven times, beside the same printed cells.",
     "The paper's times are from an Intel i7-4790: compare ratios within a column. Times marked ≈ are so in the paper.",
 )
 
@@ -65,26 +65,26 @@ def warm(method: str) -> None:
 
 def table(records: Iterable[Record]) -> Table:
     """The cells beside the printed ones, with what differs."""
+    records = list(records)
     header = ("data", "method", "E %", "paper", "O %", "paper", "S %", "S~ %", "paper", "seconds", "paper", "differs", "runs")
     rows, data = [], []
     for (dataset, name), group in grouped(records, "dataset", "method").items():
         method, number = METHODS[name], int(dataset[0])
         summary = Summary.of(group)
-        E, O, S, T = (printed(method, letter, number) for letter in "EOST")
-        differs = differences(summary, E, O, S)
-        ours = summary.cells()
-        rows.append(
-            (dataset, method.label, ours[0], text(E, ".3f"), ours[1], text(O, ".0f"), *ours[2:4], text(S, ".0f"))
-            + (ours[4], approximate(T), differs, summary.runs)
-        )
-        data.append(
-            {"dataset": dataset, "method": name, **summary.figures(), "paper_E": E, "paper_O": O, "paper_S": S, "paper_T": T, "differs": differs}
-        )
+        claimed = {letter: printed(method, letter, number) for letter in "EOST"}
+        differs = differences(summary, claimed)
+        error, orthogonal, sparse, sparse_rounded, seconds = summary.cells()
+        row = (dataset, method.label, error, text(claimed["E"], ".3f"), orthogonal, text(claimed["O"], ".0f"))
+        row += (sparse, sparse_rounded, text(claimed["S"], ".0f"), seconds, approximate(claimed["T"]), differs, summary.runs)
+        rows.append(row)
+        beside = {f"paper_{letter}": value for letter, value in claimed.items()}
+        data.append({"dataset": dataset, "method": name, **summary.figures(), **beside, "differs": differs})
     return Table("table1", f"Table I of {paper.CITATION}", header, rows, (*NOTES, *reasons(records), *findings(data)), data)
 
 
 def comparison(records: Iterable[Record], title: str) -> Table:
     """The same table for data that the paper does not have."""
+    records = list(records)
     header = ("method", "E %", "O %", "S %", "S~ %", "seconds", "runs")
     rows, data = [], []
     for (name,), group in grouped(records, "method").items():
@@ -161,17 +161,15 @@ def approximate(seconds: float | None) -> str:
     return f"≈{seconds}" if isinstance(seconds, int) else text(seconds, ".3f")
 
 
-def differences(summary: Summary, E: float | None, O: float | None, S: float | None) -> str:
+def differences(summary: Summary, claimed: dict[str, float | None]) -> str:
     """Which measures are not near the printed ones."""
-    error, orthogonal, sparse = (summary.mean(name) for name in ("error", "orthogonality", "sparsity_rounded"))
-    if error is None or orthogonal is None or sparse is None or E is None or O is None or S is None:
-        return ""
-    far = {
-        "E": abs(100 * error - E) > max(E_TOLERANCE * E, 200 * summary.spread("error")),
-        "O": abs(100 * orthogonal - O) > POINTS,
-        "S": abs(100 * sparse - S) > POINTS,
-    }
-    return " ".join(letter for letter, is_far in far.items() if is_far)
+    ours = {"E": summary.mean("error"), "O": summary.mean("orthogonality"), "S": summary.mean("sparsity_rounded")}
+    allowed = {"E": max(E_TOLERANCE * (claimed["E"] or 0.0), 200 * summary.spread("error")), "O": POINTS, "S": POINTS}
+    return " ".join(letter for letter, value in ours.items() if _far(value, claimed[letter], allowed[letter]))
+
+
+def _far(ours: float | None, claimed: float | None, allowed: float) -> bool:
+    return ours is not None and claimed is not None and abs(100 * ours - claimed) > allowed
 
 
 def reasons(records: Iterable[Record]) -> list[str]:

@@ -1,0 +1,43 @@
+"""``orthonmf compare``: every method on the user's matrix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+
+from .._validation import check_choice
+from ..exceptions import InvalidInputError
+from ..experiments import compare as experiment
+from ..experiments import render, runner, table1
+from ..experiments.store import Store
+from ._progress import bar
+from .reproduce import shown, words
+
+
+def compare(
+    data: Annotated[Path, typer.Argument(help="Matrix: .csv or .tsv with a header, .npy, or .npz of scipy.sparse.save_npz.")],
+    n_components: Annotated[int, typer.Option("-k", "--components", help="Number of components.")],
+    orthogonal: Annotated[str, typer.Option(help="What belongs to one component: samples (rows) or features (columns).")] = "samples",
+    methods: Annotated[str | None, typer.Option(help="Such as: onmf apx em. All by default.")] = None,
+    runs: Annotated[int, typer.Option(help="Runs of each method, with other seeds.")] = 3,
+    jobs: Annotated[int, typer.Option(help="Processes at a time.")] = 1,
+    limit: Annotated[float, typer.Option(help="Seconds for one run of a method.")] = 60.0,
+    out: Annotated[Path | None, typer.Option(help="Folder for the table in all forms; finished cells are kept there.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run finished cells again.")] = False,
+) -> None:
+    """Compare ONMF with the other methods on a matrix: error, orthogonality, sparsity, seconds."""
+    check_choice("orthogonal", orthogonal, ("samples", "features"))
+    if runs < 1:
+        raise InvalidInputError(f"runs={runs} is not usable; expected at least 1.")
+    tasks = experiment.tasks(data, n_components, orthogonal=orthogonal, methods=words(methods), runs=runs)
+    with TemporaryDirectory() as scratch, bar(len(tasks)) as report:
+        store = Store((out or Path(scratch)) / "cells")
+        records = runner.run(tasks, store, jobs=jobs, limit=limit, fresh=fresh, report=report)
+    table = table1.comparison(records, f"{data.name}, {n_components} components, orthogonal {orthogonal}")
+    if out is None:
+        typer.echo(render.plain(table))
+    else:
+        shown(table, out)

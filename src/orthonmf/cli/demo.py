@@ -1,0 +1,18 @@
+"""``orthonmf demo``: what the library does, in a minute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import demo as demonstration
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("demo-output"),
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller data, a few seconds.")] = False,
+) -> None:
+    """Run the demonstration: one table and five figures."""
+    raise typer.Exit(demonstration.main(["--out", str(out), *(["--quick"] if quick else [])]))

@@ -1,0 +1,71 @@
+"""``orthonmf reproduce``: the paper's tables and figures."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..exceptions import InvalidInputError, MissingExtraError
+from ..experiments import figures, render, runner, table1, table2
+from ..experiments.store import Record, Store, Task
+from ._progress import bar
+
+
+class What(StrEnum):
+    """What can be reproduced."""
+
+    table1 = "table1"
+    table2 = "table2"
+    criticals = "fig-criticals"
+    metagenes = "fig-metagenes"
+    all = "all"
+
+
+def reproduce(
+    what: Annotated[What, typer.Argument(help="Which table or figure.")],
+    datasets: Annotated[str | None, typer.Option(help="Data sets of table1, such as: 1 2 5. All by default.")] = None,
+    methods: Annotated[str | None, typer.Option(help="Methods of table1, such as: onmf apx em. Those of the paper by default.")] = None,
+    runs: Annotated[int, typer.Option(help="Runs of each method in table1.")] = table1.RUNS,
+    jobs: Annotated[int, typer.Option(help="Processes at a time. Seconds are fair only while each has a core.")] = 1,
+    limit: Annotated[
+        float | None, typer.Option(help="Seconds for one run of a method; one that takes longer is reported as over it.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for tables, figures and finished cells.")] = Path("reproduced"),
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run finished cells again.")] = False,
+) -> None:
+    """Reproduce a table or a figure of the paper, each number beside the printed one. What is finished is not run again."""
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError("The tables and figures are drawn with matplotlib, which is not installed: pip install 'orthonmf[plot]'.")
+    if runs < 1:
+        raise InvalidInputError(f"runs={runs} is not usable; expected at least 1.")
+
+    def records(tasks: list[Task]) -> list[Record]:
+        with bar(len(tasks)) as report:
+            return runner.run(tasks, Store(out / "cells"), jobs=jobs, limit=limit, fresh=fresh, report=report)
+
+    paths: list[Path] = []
+    if what in (What.table1, What.all):
+        table = table1.table(records(table1.tasks(datasets=words(datasets), methods=words(methods), runs=runs)))
+        paths += shown(table, out) + figures.write_error_seconds(table.data, out)
+    if what in (What.table2, What.all):
+        paths += shown(table2.table(records(table2.tasks())), out)
+    if what in (What.criticals, What.all):
+        paths += figures.write_criticals(out) + figures.write_bifurcation(out)
+    if what in (What.metagenes, What.all):
+        paths += figures.write_metagenes(out)
+    typer.echo("\n".join(["Written:", *(f"  {path}" for path in paths)]))
+
+
+def words(values: str | None) -> list[str] | None:
+    """The values of an option that takes several."""
+    return None if values is None else [value for value in values.split(",") if value]
+
+
+def shown(table: render.Table, out: Path) -> list[Path]:
+    """Print a table and write all its forms."""
+    typer.echo(render.plain(table) + "\n")
+    return render.write(table, out)

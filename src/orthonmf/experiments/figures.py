@@ -1,0 +1,210 @@
+"""The paper's two figures and two of our own. Each function returns a matplotlib figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._typing import Array
+from ..demo import FAINT, INK, PALETTE, STYLE, Track
+from ..estimator import ONMF
+from . import paper
+from .methods import METHODS
+from .problems import N_METAGENES, scaled_genes, times
+from .render import save
+
+# Numbers of components in the figure of critical values.
+MOST_COMPONENTS = 8
+_MARKERS = "osD^vPX*<>hpd"
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """The style of all figures."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(STYLE):
+        yield
+
+
+def new_figure(width: float, height: float) -> Any:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+# -- critical values -----------------------------------------------------------------------------------------------------------
+
+
+def fitted_criticals(matrices: Sequence[Array]) -> list[ONMF]:
+    """The whole sequence of splits of each matrix; every item is a direction, weighted by its squared norm."""
+    most = min(MOST_COMPONENTS, min(len(X) for X in matrices) - 1)
+    return [ONMF(max_components=most, n_jobs=1).fit(X) for X in matrices]
+
+
+def criticals_figure(models: Sequence[ONMF]) -> Any:
+    """log(β_{m+1} / β_m) against m, one panel per time, the highest in colour beside the paper's."""
+    figure = new_figure(1.9 * len(models) + 0.6, 3.4)
+    axes = figure.subplots(1, len(models), sharey=True, squeeze=False)[0]
+    for time, (axis, model) in enumerate(zip(axes, models, strict=True)):
+        number, length = np.arange(2, len(model.persistence_) + 2), model.persistence_
+        peak, claimed = number[length.argmax()], paper.PEAKS[time % len(paper.PEAKS)]
+        axis.bar(number, length, color=[PALETTE[0] if m == peak else FAINT for m in number])
+        axis.axvline(claimed, color=PALETTE[5], ls=":", lw=1.5, zorder=0)
+        axis.set_title(f"T{time + 1}\nours {peak}, paper {claimed}", fontsize=11)
+        axis.set(xticks=number[::2], xlabel="components $m$")
+    axes[0].set_ylabel(r"$\log\,\beta_{m+1}/\beta_m$")
+    return figure
+
+
+# -- metagenes -----------------------------------------------------------------------------------------------------------------
+
+
+def fitted_metagenes(matrices: Sequence[Array], capacity: float | None) -> list[ONMF]:
+    """Three metagenes at each time, in one order: by the weight of their genes."""
+    return [ONMF(N_METAGENES, scaling="none", capacity=capacity, n_jobs=1).fit(X) for X in matrices]
+
+
+def metagenes_figure(free: Sequence[ONMF], bounded: Sequence[ONMF]) -> Any:
+    """The gene factor at each time, without a bound above and with it below: a gene is dark in one metagene only."""
+    figure = new_figure(1.35 * len(free) + 1.0, 8.0)
+    axes = figure.subplots(2, len(free), squeeze=False)
+    for row, (models, name) in enumerate(((free, "no bound"), (bounded, f"at most {paper.BOUND} n"))):
+        for time, model in enumerate(models):
+            axis = axes[row, time]
+            axis.imshow(_membership(model), cmap="Greys", aspect="auto", vmin=0, vmax=1, interpolation="nearest")
+            sizes = np.bincount(model.labels_, minlength=model.n_components_)
+            axis.set_xticks(range(model.n_components_), [str(size) for size in sizes], fontsize=10)
+            axis.set_yticks([])
+            axis.spines[:].set_visible(True)
+            for edge in np.arange(0.5, model.n_components_ - 1):
+                axis.axvline(edge, color=FAINT, lw=0.8)
+            if row == 0:
+                axis.set_title(f"T{time + 1}", loc="center")
+        axes[row, 0].set_ylabel(f"{len(models[0].labels_)} genes, {name}")
+    figure.supxlabel("genes in each of the three metagenes", fontsize=12)
+    return figure
+
+
+def _membership(model: ONMF) -> Array:
+    """Where the nonzeros of the gene factor are, its columns by size."""
+    member = np.equal.outer(model.labels_, np.arange(model.n_components_))
+    return member.astype(float)
+
+
+# -- error and seconds ---------------------------------------------------------------------------------------------------------
+
+
+def error_seconds_figure(data: Sequence[dict[str, Any]]) -> Any:
+    """Error against seconds of every method, one panel per data set; filled where every item has one component."""
+    datasets = list(dict.fromkeys(row["dataset"] for row in data))
+    columns = min(3, len(datasets))
+    lines = -(-len(datasets) // columns)
+    figure = new_figure(4.4 * columns + 2.4, 3.6 * lines)
+    axes = figure.subplots(lines, columns, squeeze=False)
+    for axis, dataset in zip(axes.flat, datasets, strict=False):
+        for name, row in ((row["method"], row) for row in data if row["dataset"] == dataset):
+            _point(axis, name, row)
+        axis.set(
+            xscale="log", yscale="log", xlabel="seconds", ylabel="error", title=f"data set {dataset}" if len(dataset) < 20 else dataset
+        )
+        _percent(axis)
+    for axis in axes.flat[len(datasets) :]:
+        axis.set_axis_off()
+    handles = {label: handle for axis in axes.flat for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles.keys(), loc="outside right upper", frameon=False, fontsize=11)
+    return figure
+
+
+def _point(axis: Any, name: str, row: dict[str, Any]) -> None:
+    order = list(METHODS).index(name)
+    color = PALETTE[order % len(PALETTE)]
+    face = color if METHODS[name].partitions else "none"
+    if row["error"] is not None:
+        axis.plot(
+            row["seconds"],
+            max(row["error"], np.finfo(float).eps),
+            _MARKERS[order % len(_MARKERS)],
+            color=color,
+            markerfacecolor=face,
+            ms=9,
+            label=METHODS[name].label,
+        )
+
+
+def _percent(axis: Any) -> None:
+    """Ticks such as 0.03 % on a logarithmic axis, also where it spans less than a decade."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    low, high = axis.get_ylim()
+    narrow = high < 10 * low
+    axis.yaxis.set_major_locator(LogLocator(subs=[1 + step / 2 for step in range(18)] if narrow else [1.0, 3.0]))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
+    axis.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
+
+
+# -- bifurcations --------------------------------------------------------------------------------------------------------------
+
+
+def fitted_bifurcation(X: Array) -> ONMF:
+    """An annealing in small steps of β."""
+    return ONMF(max_components=min(6, len(X) - 1), scaling="none", schedule=1.05, n_jobs=1).fit(X)
+
+
+def bifurcation_figure(model: ONMF, title: str) -> Any:
+    """The centres, seen along their widest direction, against log β: every fork is a phase transition."""
+    track = Track.of(model)
+    end = len(track.ids) - 1
+    points = track.projection[end] - track.projection[end].mean(axis=0)
+    view = np.linalg.svd(points)[2][0]
+    figure = new_figure(8.0, 4.8)
+    axis = figure.subplots()
+    for i, leaf in enumerate(track.ids[end]):
+        axis.plot(track.beta, track.path(leaf) @ view, color=PALETTE[i % len(PALETTE)], lw=1.8)
+    for beta in model.critical_betas_:
+        if beta <= track.beta[end]:
+            axis.axvline(beta, color=FAINT, lw=0.8, zorder=0)
+    trunk = track.beta <= model.critical_betas_[0] * 1.001
+    axis.plot(track.beta[trunk], track.path(track.ids[0][0])[trunk] @ view, color=INK, lw=1.8)
+    axis.set(xscale="log", xlabel="inverse temperature β", ylabel="centres, along one direction", title=title)
+    axis.set_xlim(model.critical_betas_[0] / 2, track.beta[end])
+    return figure
+
+
+# -- all of them ---------------------------------------------------------------------------------------------------------------
+
+
+def write_criticals(folder: Path) -> list[Path]:
+    """The paper's first figure, genes as items and patients as items."""
+    return [
+        path
+        for name, matrices in (("genes", times()), ("patients", [X.T for X in times()]))
+        for path in _saved(folder / f"criticals-{name}", lambda data=matrices: criticals_figure(fitted_criticals(data)))  # type: ignore[misc]
+    ]
+
+
+def write_metagenes(folder: Path) -> list[Path]:
+    """The paper's second figure."""
+    data = [scaled_genes(time) for time in range(len(times()))]
+    return _saved(folder / "metagenes", lambda: metagenes_figure(fitted_metagenes(data, None), fitted_metagenes(data, paper.BOUND)))
+
+
+def write_error_seconds(data: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
+    """Error against seconds, from the numbers of a table."""
+    return _saved(folder / "error-seconds", lambda: error_seconds_figure(data))
+
+
+def write_bifurcation(folder: Path) -> list[Path]:
+    """The centres of the genes at the first time."""
+    return _saved(
+        folder / "bifurcation", lambda: bifurcation_figure(fitted_bifurcation(scaled_genes(0)), "Genes at T1: metagenes part as β grows")
+    )
+
+
+def _saved(stem: Path, draw: Callable[[], Any]) -> list[Path]:
+    with styled():
+        return save(draw(), stem)
