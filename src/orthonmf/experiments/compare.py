@@ -53,7 +53,7 @@ def load(path: Path) -> Any:
         return _read(path)
     except (OSError, ValueError, KeyError) as error:
         raise InvalidInputError(
-            f"{path} cannot be read: {error} Expected nonnegative numbers under a header line, a 2-D .npy, or an .npz of scipy.sparse.save_npz."
+            f"{path} cannot be read: {error} Expected nonnegative numbers under a header line, a 2-D .npy, or a sparse .npz."
         ) from error
 
 

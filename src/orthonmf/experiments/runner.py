@@ -84,6 +84,7 @@ def _run_all(tasks: list[Task], jobs: int, limit: float | None, finished: Callab
     workers = [_Worker() for _ in range(jobs)]
     try:
         while queue or any(worker.task for worker in workers):
+            wait([worker.pipe for worker in workers], timeout=min(worker.patience() for worker in workers))
             for i, worker in enumerate(workers):
                 outcome = worker.outcome(limit)
                 if worker.task is not None and outcome is not None:
@@ -92,8 +93,6 @@ def _run_all(tasks: list[Task], jobs: int, limit: float | None, finished: Callab
                     workers[i].task = None
                 if workers[i].ready and workers[i].task is None and queue:
                     workers[i].give(queue.pop(), limit)
-            patience = min((worker.patience() for worker in workers), default=0.0)
-            wait([worker.pipe for worker in workers], timeout=patience)
     finally:
         for worker in workers:
             worker.end()
