@@ -80,7 +80,7 @@ def test_all_forms_of_the_table_are_written(tmp_path):
     table = table1.table([record("onmf", 0, error=0.00026), record("hals", 0)])
     paths = render.write(table, tmp_path / "out")
     assert {path.name for path in paths} == {f"table1.{suffix}" for suffix in ("txt", "md", "csv", "png", "svg")}
-    rows = list(csv.DictReader((tmp_path / "out" / "table1.csv").open(encoding="utf-8")))
+    rows = list(csv.DictReader((tmp_path / "out" / "table1.csv").read_text(encoding="utf-8").splitlines()))
     assert [float(row["error"]) for row in rows] == [0.00026, 0.03]
     assert rows[0]["paper_E"] == "0.026"
     assert "| 1 | ONMF (ours) | 0.026 ±0.000 | 0.026 |" in (tmp_path / "out" / "table1.md").read_text(encoding="utf-8")

@@ -27,10 +27,9 @@ def test_alternatives_find_clear_groups_within_a_bound_that_does_not_bind(method
     assert list(labels == labels[0]) == [True] * 3 + [False] * 3
 
 
-@pytest.mark.parametrize("method", [alternatives.penalty_method, alternatives.slsqp])
-def test_alternatives_move_the_item_that_is_cheapest_to_move(method):
-    X = np.array([[1.0], [2.0], [3.0], [10.0]])
-    labels = method(X, 2, 2.0)
+def test_slsqp_moves_the_item_that_is_cheapest_to_move():
+    # The penalty method leaves it where it is: one item too many costs less than the move.
+    labels = alternatives.slsqp(np.array([[1.0], [2.0], [3.0], [10.0]]), 2, 2.0)
     assert list(labels == labels[0]) == [True, True, False, False]
 
 

@@ -22,8 +22,8 @@ from .._typing import Array, Labels
 BETAS = tuple(0.5 * 4.0**step for step in range(7))
 # Weight of the penalty at β = 1, in units of that distance per item too many, squared; it grows with β.
 PENALTY = 0.1
-# How far the start is from uniform, in logits. At exactly uniform p the gradient of every split vanishes.
-PERTURBATION = 0.01
+# How far the start is from uniform, in logits. At exactly uniform p the gradient of every split vanishes; from 0.01 SLSQP stops at once.
+PERTURBATION = 0.5
 # Log 0 is kept away.
 _LEAST = 1e-12
 

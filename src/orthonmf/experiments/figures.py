@@ -158,7 +158,8 @@ def fitted_bifurcation(X: Array) -> ONMF:
 def bifurcation_figure(model: ONMF, title: str) -> Any:
     """The centres, seen along their widest direction, against log β: every fork is a phase transition."""
     track = Track.of(model)
-    end = len(track.ids) - 1
+    # The split past the last number is located, not taken: it is no part of the tree.
+    end = max(i for i, ids in enumerate(track.ids) if {*track.ids[0], *track.parents}.issuperset(ids))
     points = track.projection[end] - track.projection[end].mean(axis=0)
     view = np.linalg.svd(points)[2][0]
     figure = new_figure(8.0, 4.8)
