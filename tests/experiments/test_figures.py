@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from orthonmf.datasets import make_onmf
-from orthonmf.experiments import figures
+from orthonmf.experiments import criticals, figures
 from orthonmf.experiments.render import save
 
 pytest.importorskip("matplotlib")
@@ -15,7 +15,7 @@ def groups(seed):
 
 
 def draw_criticals():
-    return figures.criticals_figure(figures.fitted_criticals([groups(0), groups(1)]))
+    return figures.criticals_figure({"groups": criticals.fitted([groups(0), groups(1)])})
 
 
 def draw_metagenes():
@@ -44,5 +44,14 @@ def test_figure_is_not_blank(draw, tmp_path):
 
 
 def test_the_highest_ratio_is_at_the_number_of_groups():
-    (model,) = figures.fitted_criticals([make_onmf(60, 10, 3, noise=0.05, random_state=0).X])
-    assert model.persistence_.argmax() + 2 == 3
+    (model,) = criticals.fitted([make_onmf(60, 10, 3, noise=0.05, random_state=0).X])
+    assert criticals.peak(model) == 3
+
+
+def test_where_nothing_persists_there_is_no_number():
+    noise = np.random.default_rng(0).gamma(10.0, size=(60, 10))
+    models = criticals.fitted([noise])
+    assert criticals.peak(models[0]) is None
+    table = criticals.table({"noise": models * 7})
+    assert table.rows[1] == ("noise", *["none"] * 7)
+    assert len(table.data) == 7 * len(models[0].persistence_)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ..exceptions import InvalidInputError, MissingExtraError
-from ..experiments import figures, render, runner, table1, table2
+from ..experiments import criticals, figures, render, runner, table1, table2
 from ..experiments.store import Record, Store, Task
 from ._progress import bar
 
@@ -54,7 +54,8 @@ def reproduce(
     if what in (What.table2, What.all):
         paths += shown(table2.table(records(table2.tasks())), out)
     if what in (What.criticals, What.all):
-        paths += figures.write_criticals(out) + figures.write_bifurcation(out)
+        found = criticals.readings()
+        paths += shown(criticals.table(found), out) + figures.write_criticals(found, out) + figures.write_bifurcation(out)
     if what in (What.metagenes, What.all):
         paths += figures.write_metagenes(out)
     typer.echo("\n".join(["Written:", *(f"  {path}" for path in paths)]))

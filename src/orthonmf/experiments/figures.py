@@ -13,12 +13,11 @@ from .._typing import Array
 from ..demo import FAINT, INK, PALETTE, STYLE, Track
 from ..estimator import ONMF
 from . import paper
+from .criticals import peak
 from .methods import METHODS
 from .problems import N_METAGENES, scaled_genes, times
 from .render import save
 
-# Numbers of components in the figure of critical values.
-MOST_COMPONENTS = 8
 _MARKERS = "osD^vPX*<>hpd"
 
 
@@ -40,25 +39,28 @@ def new_figure(width: float, height: float) -> Any:
 # -- critical values -----------------------------------------------------------------------------------------------------------
 
 
-def fitted_criticals(matrices: Sequence[Array]) -> list[ONMF]:
-    """The whole sequence of splits of each matrix; every item is a direction, weighted by its squared norm."""
-    most = min(MOST_COMPONENTS, min(len(X) for X in matrices) - 1)
-    return [ONMF(max_components=most, n_jobs=1).fit(X) for X in matrices]
-
-
-def criticals_figure(models: Sequence[ONMF]) -> Any:
-    """log(β_{m+1} / β_m) against m, one panel per time, the highest in colour beside the paper's."""
-    figure = new_figure(1.9 * len(models) + 0.6, 3.4)
-    axes = figure.subplots(1, len(models), sharey=True, squeeze=False)[0]
-    for time, (axis, model) in enumerate(zip(axes, models, strict=True)):
-        number, length = np.arange(2, len(model.persistence_) + 2), model.persistence_
-        peak, claimed = number[length.argmax()], paper.PEAKS[time % len(paper.PEAKS)]
-        axis.bar(number, length, color=[PALETTE[0] if m == peak else FAINT for m in number])
-        axis.axvline(claimed, color=PALETTE[5], ls=":", lw=1.5, zorder=0)
-        axis.set_title(f"T{time + 1}\nours {peak}, paper {claimed}", fontsize=11)
-        axis.set(xticks=number[::2], xlabel="components $m$")
-    axes[0].set_ylabel(r"$\log\,\beta_{m+1}/\beta_m$")
+def criticals_figure(found: dict[str, list[ONMF]]) -> Any:
+    """log(β_{m+1} / β_m) against m, one row per reading, one column per time, the most persistent number in colour."""
+    columns = len(next(iter(found.values())))
+    figure = new_figure(1.7 * columns + 0.9, 2.4 * len(found) + 0.4)
+    axes = figure.subplots(len(found), columns, sharex=True, sharey="row", squeeze=False)
+    for row, (name, models) in zip(axes, found.items(), strict=True):
+        for time, (axis, model) in enumerate(zip(row, models, strict=True)):
+            _bars(axis, model, paper.PEAKS[time])
+        row[0].set_ylabel(f"{name}\n" + r"$\log\,\beta_{m+1}/\beta_m$")
+    for time, axis in enumerate(axes[0]):
+        axis.set_title(f"T{time + 1}", loc="center")
+    figure.supxlabel("components $m$; dotted: the paper's reading", fontsize=12)
     return figure
+
+
+def _bars(axis: Any, model: ONMF, claimed: int) -> None:
+    number = np.arange(2, len(model.persistence_) + 2)
+    best = peak(model)
+    axis.bar(number, model.persistence_, color=[PALETTE[0] if m == best else FAINT for m in number])
+    axis.axvline(claimed, color=PALETTE[5], ls=":", lw=1.5, zorder=0)
+    axis.set_xticks(number[::2])
+    axis.text(0.98, 0.97, "none lasts" if best is None else f"ours {best}", transform=axis.transAxes, ha="right", va="top", fontsize=10)
 
 
 # -- metagenes -----------------------------------------------------------------------------------------------------------------
@@ -162,30 +164,37 @@ def bifurcation_figure(model: ONMF, title: str) -> Any:
     end = max(i for i, ids in enumerate(track.ids) if {*track.ids[0], *track.parents}.issuperset(ids))
     points = track.projection[end] - track.projection[end].mean(axis=0)
     view = np.linalg.svd(points)[2][0]
+    first = model.critical_betas_[0]
+    beta = track.beta / first
     figure = new_figure(8.0, 4.8)
     axis = figure.subplots()
     for i, leaf in enumerate(track.ids[end]):
-        axis.plot(track.beta, track.path(leaf) @ view, color=PALETTE[i % len(PALETTE)], lw=1.8)
-    for beta in model.critical_betas_:
-        if beta <= track.beta[end]:
-            axis.axvline(beta, color=FAINT, lw=0.8, zorder=0)
-    trunk = track.beta <= model.critical_betas_[0] * 1.001
-    axis.plot(track.beta[trunk], track.path(track.ids[0][0])[trunk] @ view, color=INK, lw=1.8)
-    axis.set(xscale="log", xlabel="inverse temperature β", ylabel="centres, along one direction", title=title)
-    axis.set_xlim(model.critical_betas_[0] / 2, track.beta[end])
+        axis.plot(beta, track.path(leaf) @ view, color=PALETTE[i % len(PALETTE)], lw=1.8)
+    for critical in model.critical_betas_ / first:
+        axis.axvline(critical, color=FAINT, lw=0.8, zorder=0)
+    trunk = beta <= 1.001
+    axis.plot(beta[trunk], track.path(track.ids[0][0])[trunk] @ view, color=INK, lw=1.8)
+    axis.set(xscale="log", xlabel="β, in units of the first critical value", ylabel="centres, along one direction", title=title)
+    axis.set_xlim(0.5, beta[end])
+    _plain_ticks(axis)
     return figure
+
+
+def _plain_ticks(axis: Any) -> None:
+    """1, 2, 5 instead of powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.xaxis.set_major_locator(LogLocator(subs=[1.0, 2.0, 5.0]))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.xaxis.set_minor_formatter(NullFormatter())
 
 
 # -- all of them ---------------------------------------------------------------------------------------------------------------
 
 
-def write_criticals(folder: Path) -> list[Path]:
-    """The paper's first figure, genes as items and patients as items."""
-    return [
-        path
-        for name, matrices in (("genes", times()), ("patients", [X.T for X in times()]))
-        for path in _saved(folder / f"criticals-{name}", lambda data=matrices: criticals_figure(fitted_criticals(data)))  # type: ignore[misc]
-    ]
+def write_criticals(found: dict[str, list[ONMF]], folder: Path) -> list[Path]:
+    """The paper's first figure."""
+    return _saved(folder / "criticals", lambda: criticals_figure(found))
 
 
 def write_metagenes(folder: Path) -> list[Path]:

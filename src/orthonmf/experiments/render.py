@@ -29,7 +29,7 @@ class Table:
 
 
 def plain(table: Table) -> str:
-    """Aligned columns, a blank line where the first column changes, notes."""
+    """Aligned columns, a blank line where the first of two columns of words changes, notes."""
     lines = [table.header, *table.rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
 
@@ -39,7 +39,7 @@ def plain(table: Table) -> str:
 
     body, last = [], None
     for row in table.rows:
-        if last not in (None, row[0]) and table.header[0] != "method":
+        if last not in (None, row[0]) and table.header[1] in _WORDS:
             body.append("")
         body.append(aligned(row))
         last = row[0]
