@@ -49,7 +49,7 @@ def criticals_figure(found: dict[str, list[ONMF]]) -> Any:
             _bars(axis, model, paper.PEAKS[time])
         row[0].set_ylabel(f"{name}\n" + r"$\log\,\beta_{m+1}/\beta_m$")
     for time, axis in enumerate(axes[0]):
-        axis.set_title(f"T{time + 1}", loc="center")
+        axis.set_title(f"T{time + 1}", loc="left", pad=4)
     figure.supxlabel("components $m$; dotted: the paper's reading", fontsize=12)
     return figure
 
@@ -60,7 +60,7 @@ def _bars(axis: Any, model: ONMF, claimed: int) -> None:
     axis.bar(number, model.persistence_, color=[PALETTE[0] if m == best else FAINT for m in number])
     axis.axvline(claimed, color=PALETTE[5], ls=":", lw=1.5, zorder=0)
     axis.set_xticks(number[::2])
-    axis.text(0.98, 0.97, "none lasts" if best is None else f"ours {best}", transform=axis.transAxes, ha="right", va="top", fontsize=10)
+    axis.set_title("none lasts" if best is None else f"ours {best}", loc="right", fontsize=10, fontweight="normal", pad=4)
 
 
 # -- metagenes -----------------------------------------------------------------------------------------------------------------
