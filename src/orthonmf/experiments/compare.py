@@ -13,7 +13,7 @@ from scipy import sparse
 from .._validation import check_matrix
 from ..exceptions import InvalidInputError
 from .measure import timed_fit
-from .methods import METHODS, chosen
+from .methods import METHODS, STANDARD, chosen
 from .store import Task
 from .table1 import warm
 
@@ -33,7 +33,7 @@ def tasks(path: Path, n_components: int, *, orthogonal: str, methods: Iterable[s
             {"method": method, "run": run, "k": n_components, "orthogonal": orthogonal, "path": str(path.resolve())},
             f"{METHODS[method].settings} {same}".strip(),
         )
-        for method in chosen(methods, default=METHODS)
+        for method in chosen(methods, default=STANDARD)
         for run in range(runs)
     ]
 

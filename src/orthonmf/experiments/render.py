@@ -68,7 +68,7 @@ def picture(table: Table) -> Any:
     from matplotlib.figure import Figure
 
     lines = plain(table).splitlines()
-    width, height = 0.075 * max(map(len, lines)) + 0.4, 0.17 * len(lines) + 0.4
+    width, height = 0.075 * max(map(len, lines)) + 0.4, 0.15 * len(lines) + 0.4
     figure = Figure(figsize=(width, height))
     figure.text(0.2 / width, 1 - 0.2 / height, "\n".join(lines), family="monospace", fontsize=9, va="top", linespacing=1.2)
     return figure
