@@ -60,4 +60,4 @@ def test_table_has_the_paper_s_rows_and_names_what_is_missing():
     assert rows["D", "paper, free"][0] == "13.80"
     assert rows["D", "ONMF"][:2] == ("13.31", "")
     assert rows["seconds", "SLSQP, ≤ 18, nearest"][1] == "> 5"
-    assert "ONMF: D at or below the printed one at 1 of 1 times." in table.notes
+    assert "ONMF: D is at or below the printed one at 1 of 1." in table.notes

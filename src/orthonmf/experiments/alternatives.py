@@ -22,8 +22,10 @@ from .._typing import Array, Labels
 BETAS = tuple(0.5 * 4.0**step for step in range(7))
 # Weight of the penalty at β = 1, in units of that distance per item too many, squared; it grows with β.
 PENALTY = 0.1
-# How far the start is from uniform, in logits. At exactly uniform p the gradient of every split vanishes; from 0.01 SLSQP stops at once.
-PERTURBATION = 0.5
+# How far each starts from uniform p, in logits: at uniform p the gradient of every split vanishes. Both answers hang on it, and on
+# the weight above. Of starts 0.01, 0.1, 0.5, weights 0.01, 0.1, 1 and tolerances 1e-6, 1e-9, these were best over the seven times.
+PENALTY_START, SLSQP_START = 0.01, 0.5
+SETTINGS = f"{BETAS} {PENALTY} {PENALTY_START} {SLSQP_START}"
 # Log 0 is kept away.
 _LEAST = 1e-12
 
@@ -39,10 +41,9 @@ class Energy:
     def unit(self) -> float:
         return float(np.square(self.X - self.X.mean(axis=0)).sum(axis=1).mean())
 
-    @property
-    def start(self) -> Array:
+    def start(self, size: float) -> Array:
         """Nearly uniform logits of shape (n, k), always the same."""
-        return PERTURBATION * np.random.default_rng(0).normal(size=(len(self.X), self.n_components))
+        return size * np.random.default_rng(0).normal(size=(len(self.X), self.n_components))
 
     def __call__(self, p: Array, beta: float) -> tuple[float, Array]:
         p = np.maximum(p, _LEAST)
@@ -54,7 +55,7 @@ class Energy:
 def penalty_method(X: Array, n_components: int, capacity: float) -> Labels:
     """F + ρ Σ_j max(0, Σ_i p_ij − capacity)² over the logits of p by L-BFGS."""
     energy = Energy(X, n_components)
-    logits = energy.start
+    logits = energy.start(PENALTY_START)
 
     def penalised(flat: Array, beta: float) -> tuple[float, Array]:
         p = softmax(flat.reshape(logits.shape), axis=1)
@@ -71,7 +72,7 @@ def penalty_method(X: Array, n_components: int, capacity: float) -> Labels:
 def slsqp(X: Array, n_components: int, capacity: float) -> Labels:
     """F over p itself, with rows that sum to one and columns within the capacity, by sequential quadratic programming."""
     energy = Energy(X, n_components)
-    p = softmax(energy.start, axis=1)
+    p = softmax(energy.start(SLSQP_START), axis=1)
     constraints = list(_constraints(len(X), n_components, capacity))
 
     def smooth(flat: Array, beta: float) -> tuple[float, Array]:

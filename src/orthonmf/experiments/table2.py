@@ -16,7 +16,7 @@ from sklearn.cluster import KMeans
 from .._typing import Array, Labels
 from ..estimator import ONMF
 from . import paper
-from .alternatives import penalty_method, slsqp
+from .alternatives import SETTINGS, penalty_method, slsqp
 from .measure import distortion
 from .problems import N_METAGENES, scaled_genes, times
 from .render import Table
@@ -26,6 +26,7 @@ from .store import Record, Task
 N_TIMES = 7
 N_GENES = 53
 STRICT = floor(paper.BOUND * N_GENES)  # 18.55: 18 genes
+ROUNDING = 0.05  # of the printed D, which has one decimal
 PRINTED = round(paper.BOUNDED_SHARE[0] * N_GENES)  # the printed 0.36 is 19 genes
 
 
@@ -43,11 +44,12 @@ def _alternative(method: Callable[[Array, int, float], Labels], X: Array, capaci
 
 @dataclass(frozen=True)
 class Solver:
-    """A way to split the genes: (X, capacity) → labels, and the capacity in genes."""
+    """A way to split the genes: (X, capacity) → labels, the capacity in genes, and the constants that a stored cell depends on."""
 
     label: str
     capacity: int | None
     split: Callable[[Array, Any], Labels]
+    settings: str = ""
 
 
 _flow = partial(_onmf, solver="cbf", refine=False)
@@ -59,8 +61,8 @@ SOLVERS: dict[str, Solver] = {
     "printed": Solver("ONMF, ≤ 19 genes", PRINTED, _onmf),
     "flow": Solver("barrier flow, ≤ 18, exact rounding", STRICT, _flow),
     "flow-nearest": Solver("barrier flow, ≤ 19, nearest", PRINTED, partial(_flow, rounding="nearest")),
-    "penalty": Solver("penalty, ≤ 18, nearest", STRICT, partial(_alternative, penalty_method)),
-    "slsqp": Solver("SLSQP, ≤ 18, nearest", STRICT, partial(_alternative, slsqp)),
+    "penalty": Solver("penalty, ≤ 18, nearest", STRICT, partial(_alternative, penalty_method), SETTINGS),
+    "slsqp": Solver("SLSQP, ≤ 18, nearest", STRICT, partial(_alternative, slsqp), SETTINGS),
 }
 
 NOTES = (
@@ -69,14 +71,18 @@ NOTES = (
     "0.35 of 53 genes is 18.55, so the bound allows 18 (0.34). The printed 0.36 is 19 genes: a bound exceeded by rounding each gene to "
     "its most probable metagene. Ours are shown for both.",
     "The penalty method and SLSQP are the two alternatives that the paper names; they minimise its free energy at seven growing β and "
-    "round to the nearest. The violation counts genes above the bound in the fullest metagene.",
+    "round to the nearest, each with the best of a few settings tried. The violation counts genes above the bound in the fullest metagene.",
 )
 
 
 def tasks() -> list[Task]:
     """The cells of the table."""
     times()  # missing data is better said now
-    return [Task(f"{__name__}:cell", {"solver": name, "time": time}) for name in SOLVERS for time in range(N_TIMES)]
+    return [
+        Task(f"{__name__}:cell", {"solver": name, "time": time}, solver.settings)
+        for name, solver in SOLVERS.items()
+        for time in range(N_TIMES)
+    ]
 
 
 def cell(solver: str, time: int) -> dict[str, Any]:
@@ -132,13 +138,14 @@ def _shown(record: Record | None, measure: str, form: str) -> str:
 
 
 def _findings(found: dict[tuple[str, int], Record]) -> list[str]:
-    """At how many times each solver is below the printed D."""
+    """At how many times each solver keeps the bound, and is below the printed D."""
     lines = []
     for name, solver in SOLVERS.items():
         against = paper.FREE_COST if solver.capacity is None else paper.BOUNDED_COST
-        costs = {time: found[name, time]["cost"] for time in range(N_TIMES) if found.get((name, time), {}).get("status") == DONE}
-        if costs:
-            # The paper prints one decimal.
-            below = sum(cost <= against[time] + 0.05 for time, cost in costs.items())
-            lines.append(f"{solver.label}: D at or below the printed one at {below} of {len(costs)} times.")
+        done = {time: found[name, time] for time in range(N_TIMES) if found.get((name, time), {}).get("status") == DONE}
+        if done:
+            below = sum(record["cost"] <= against[time] + ROUNDING for time, record in done.items())
+            kept = sum(record["violation"] == 0 for record in done.values())
+            bound = "" if solver.capacity is None else f"the bound is kept at {kept} of {len(done)} times, "
+            lines.append(f"{solver.label}: {bound}D is at or below the printed one at {below} of {len(done)}.")
     return lines
