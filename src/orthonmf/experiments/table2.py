@@ -117,7 +117,9 @@ def table(records: Iterable[Record]) -> Table:
     for measure, title, form in _BLOCKS:
         rows += [(title, label, *(format(value, form) for value in values)) for label, values in printed.get(measure, {}).items()]
         rows += [
-            (title, SOLVERS[name].label, *(_shown(found.get((name, time)), measure, form) for time in range(N_TIMES))) for name in used
+            (title, SOLVERS[name].label, *(_shown(found.get((name, time)), measure, form) for time in range(N_TIMES)))
+            for name in used
+            if measure != "violation" or SOLVERS[name].capacity is not None
         ]
     data = [
         {**record["arguments"], "status": record["status"], **{measure: record.get(measure) for measure, *_ in _BLOCKS}}
