@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -127,17 +127,18 @@ class Summary:
         return ", ".join(parts)
 
     def cells(self) -> list[str]:
-        """E, O, S, S~ in percent and seconds, in words."""
-        formats: tuple[tuple[str, float, Callable[[float, float], str]], ...] = (
-            ("error", 100, lambda value, spread: f"{value:.3f} ±{spread:.3f}"),
-            ("orthogonality", 100, lambda value, spread: f"{value:.0f} ±{spread:.0f}"),
-            ("sparsity", 100, lambda value, spread: f"{value:.0f}"),
-            ("sparsity_rounded", 100, lambda value, spread: f"{value:.0f} ±{spread:.0f}"),
-            ("seconds", 1, lambda value, spread: f"{value:.3f} ±{spread:.3f}" if value < 10 else f"{value:.1f} ±{spread:.1f}"),
-        )
-        if self.done:
-            return [show(self.mean(name) * unit, self.spread(name) * unit) for name, unit, show in formats]  # type: ignore[operator]
-        return ["", "", "", "", f"> {self.over[0]['limit']:g}" if self.over else "failed"]
+        """E, O, S, S~ in percent and seconds, in words; one run has no spread."""
+        if not self.done:
+            return ["", "", "", "", f"> {self.over[0]['limit']:g}" if self.over else "failed"]
+        percent = [
+            self._shown(name, digits) for name, digits in (("error", 3), ("orthogonality", 0), ("sparsity", 0), ("sparsity_rounded", 0))
+        ]
+        return [*percent, self._shown("seconds", 3, unit=1)]
+
+    def _shown(self, name: str, digits: int, unit: float = 100) -> str:
+        values = unit * np.array([record[name] for record in self.done])
+        spread = f" ±{unit * self.spread(name):.{digits}f}" if len(values) > 1 and name != "sparsity" else ""
+        return f"{values.mean():.{digits}f}{spread}"
 
     def figures(self) -> dict[str, Any]:
         """The same as numbers, fractions and seconds, for CSV."""
