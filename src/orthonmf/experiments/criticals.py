@@ -22,7 +22,7 @@ NOTES = (
     "The paper reads 3 off its figure at six times and 4 at T4. It does not say how the data were scaled or what the items were; three "
     "readings are shown. Lines: every item is a direction weighted by its squared norm. Means: every patient is scaled to [1, 10] first.",
     "Our β_m is where m components first have the lower free energy, with free masses; such a transition is often discontinuous and "
-    "earlier than the local instability, by which the paper's splits are found.",
+    "earlier than the local condition from which the paper's splits follow.",
 )
 
 
