@@ -69,7 +69,7 @@ METHODS: dict[str, Method] = {
         REGISTRY["ding"],
         {"init": "random"},
         printed="ONMF_Ding",
-        why="A random start. From k-means, as its authors do it, its error is that of k-means, far below the printed one.",
+        why="A random start. From k-means, as its authors do it, its error is near that of k-means, far below the printed one.",
     ),
     "onmf-a": Method("ONMF-A", REGISTRY["onmf-a"], printed="ONMF_A"),
     "pnmf": Method("PNMF", REGISTRY["pnmf"], printed="PNMF"),
