@@ -23,8 +23,8 @@ BETAS = tuple(0.5 * 4.0**step for step in range(7))
 # Weight of the penalty at β = 1, in units of that distance per item too many, squared; it grows with β.
 PENALTY = 0.1
 # How far each starts from uniform p, in logits: at uniform p the gradient of every split vanishes. Both answers hang on it. Tried on the
-# seven times: for the penalty starts 0.01 and 0.1 with weights 0.01, 0.1, 1, and 0.5 with 0.1; for SLSQP start 0.5 and (T2 only) 0.01 at its
-# default tolerance, 0.01, 0.1 and 0.5 at a tighter one. These exceeded the bound least in sum.
+# seven times, for the penalty: starts 0.01 and 0.1 with weights 0.01, 0.1, 1, and 0.5 with 0.1. For SLSQP: 0.5, and at T2 only 0.01, at its
+# default tolerance; 0.01, 0.1 and 0.5 at a tighter one. These exceeded the bound least in sum.
 PENALTY_START, SLSQP_START = 0.01, 0.5
 SETTINGS = f"{BETAS} {PENALTY} {PENALTY_START} {SLSQP_START}"
 # Log 0 is kept away.
