@@ -117,12 +117,9 @@ class TestSizes:
 
     def test_sizes_of_one_are_counts(self, scaling):
         X = three_groups()
-        sized = ONMF(3, scaling=scaling, capacity=22, capacity_penalty=100.0).fit(X, item_size=np.full(60, 7.0))
-        loads = np.bincount(sized.labels_, minlength=3)
-        assert loads.max() <= 44  # of a capacity of 22 / 7 items nothing fits, so nothing more than the penalty decides
         counted = ONMF(3, scaling=scaling, capacity=22 * 7.0, capacity_penalty=100.0).fit(X, item_size=np.full(60, 7.0))
         hard = ONMF(3, scaling=scaling, capacity=22).fit(X)
-        assert np.bincount(counted.labels_).max() <= 23
+        assert np.bincount(counted.labels_).max() <= 22 + 1  # the relaxation may split one item of a component
         assert counted.reconstruction_err_ <= hard.reconstruction_err_ * 1.01
         assert counted.certificate_.holds
 

@@ -18,7 +18,19 @@ from .progress import Monitor, Temperature
 from .schedule import Schedule
 from .solvers.gibbs import Settled, settle
 from .state import State
-from .transitions import PLACES, Child, Criticals, critical_values, distinct, elsewhere, farthest, halves, scan, with_children, with_far
+from .transitions import (
+    PLACES,
+    Child,
+    Criticals,
+    critical_values,
+    distinct,
+    elsewhere,
+    halves,
+    largest_distance,
+    scan,
+    with_children,
+    with_far,
+)
 
 # A split must lower F by more than this per unit weight: less is rounding.
 MIN_GAIN = 1e-7
@@ -206,7 +218,7 @@ class Annealing:
         settled = self._settle(origin)
         first = critical_values(self.engine, self.distortion, settled).beta[0]
         if self.thorough:
-            self.least_beta = 0.5 / max(farthest(self.engine, self.distortion, settled.state), 1 / self.max_beta)
+            self.least_beta = 0.5 / max(largest_distance(self.engine, self.distortion, settled.state), 1 / self.max_beta)
             self.places = refilled(self.engine, self.distortion, np.repeat(self.distortion.origin(), PLACES, axis=0))
         # Isotropic items give way at every temperature: their critical value is 0, or what rounding makes of it.
         usable = first < np.inf and first * settled.stats.distortion > ISOTROPIC * settled.stats.weight

@@ -15,6 +15,7 @@ import numpy as np
 from ._typing import Array
 from .distortion.base import Distortion, Items, Pairs, between, soft
 from .engines.base import Engine
+from .partition import Count
 from .solvers.gibbs import Settled
 from .state import Additive, State, normalised_log
 
@@ -61,11 +62,6 @@ class _Moments(Additive):
 
 
 @dataclass(frozen=True)
-class _Seen(Additive):
-    count: int
-
-
-@dataclass(frozen=True)
 class _Farthest:
     """Per component the largest p_ij d_ij and its item: blocks propose, the larger wins, ties go to the first."""
 
@@ -109,13 +105,13 @@ def _farthest(engine: Engine, distortion: Distortion, at: Rested) -> Array:
     return found.points
 
 
-def farthest(engine: Engine, distortion: Distortion, state: State) -> float:
+def largest_distance(engine: Engine, distortion: Distortion, state: State) -> float:
     """The largest distance of a weighted item to its nearest centre."""
     away = np.zeros(engine.n_items)
 
-    def kernel(items: Items, where: slice) -> _Seen:
+    def kernel(items: Items, where: slice) -> Count:
         away[where] = np.where(items.weight > 0, distortion.pairs(items, state.centers).distance.min(axis=0), 0.0)
-        return _Seen(len(items))
+        return Count(len(items))
 
     engine.reduce_items(distortion, kernel)
     return float(away.max())
@@ -300,10 +296,10 @@ def elsewhere(engine: Engine, distortion: Distortion, at: Settled, places: Array
     state = at.state
     log_z, mean = np.empty(engine.n_items), np.zeros(engine.n_items)
 
-    def survey(items: Items, where: slice) -> _Seen:
+    def survey(items: Items, where: slice) -> Count:
         resp, now, log_z[where] = soft(distortion, items, state)
         np.divide((resp * now.distance).sum(axis=0), items.weight, out=mean[where], where=items.weight > 0)
-        return _Seen(len(items))
+        return Count(len(items))
 
     def kernel(items: Items, where: slice) -> _Gains:
         pairs = distortion.pairs(items, places)

@@ -23,7 +23,7 @@ from ..bounds import Bounds
 from ..distortion.base import Distortion, Items, Pairs
 from ..engines.base import Engine, sample
 from ..exceptions import InvalidInputError
-from ..partition import Partition
+from ..partition import Count, Partition
 from ..progress import Monitor, Temperature
 from ..state import Additive, State
 from ..transitions import critical_values
@@ -132,9 +132,9 @@ class Dual:
     def _weights(self) -> Array:
         weights = np.empty(self.engine.n_items)
 
-        def kernel(items: Items, where: slice) -> _Seen:
+        def kernel(items: Items, where: slice) -> Count:
             weights[where] = items.weight
-            return _Seen(len(items))
+            return Count(len(items))
 
         self.engine.reduce_items(self.distortion, kernel)
         return weights
@@ -341,11 +341,6 @@ class Dual:
         for slots, center, price in zip(at.priced.slots, at.priced.centers, at.priced.prices, strict=True):
             centers[list(slots)], prices[list(slots)] = center, price
         return centers, prices
-
-
-@dataclass(frozen=True)
-class _Seen(Additive):
-    count: int
 
 
 # Items on which the prices are annealed, at least and per component; the exact assignment sees all.
