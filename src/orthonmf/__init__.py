@@ -3,7 +3,8 @@
 from . import datasets, metrics
 from .certificate import Certificate
 from .estimator import ONMF
+from .terms import top_terms
 
 __version__ = "0.1.0"
 
-__all__ = ["ONMF", "Certificate", "__version__", "datasets", "metrics"]
+__all__ = ["ONMF", "Certificate", "__version__", "datasets", "metrics", "top_terms"]

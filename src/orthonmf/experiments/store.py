@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._files import atomic
+
 Record = dict[str, Any]
 
 
@@ -45,9 +47,8 @@ class Store:
         """Keep a cell: all of it or nothing, whenever the process ends."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self._path(task)
-        draft = path.with_suffix(f".{os.getpid()}.tmp")
-        draft.write_text(json.dumps(record, indent=1), encoding="utf-8")
-        os.replace(draft, path)
+        with atomic(path) as draft:
+            draft.write_text(json.dumps(record, indent=1), encoding="utf-8")
 
     def _path(self, task: Task) -> Path:
         return self.folder / f"{task.key}.json"

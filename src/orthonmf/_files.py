@@ -1,0 +1,39 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["atomic"]
+
+
+@contextmanager
+def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A draft beside ``path`` to write to; it takes the place of ``path`` when the block ends well, and is removed when it does not.
+
+    Whoever reads ``path`` sees the old file or the new one, whenever the process ends. A link at ``path`` is replaced, never followed.
+    """
+    path = Path(path)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:60]}.", suffix=f".draft{path.suffix}", dir=path.parent)
+    os.close(handle)
+    draft = Path(name)
+    try:
+        yield draft
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        draft.chmod(0o666 & ~_umask())
+        os.replace(draft, path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    """The permissions that new files do not get; mkstemp's are for the owner alone."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

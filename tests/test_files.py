@@ -1,0 +1,41 @@
+"""Files that are written whole or not at all."""
+
+import os
+import stat
+
+import pytest
+
+from orthonmf._files import atomic
+
+
+def test_by_hand(tmp_path):
+    with atomic(tmp_path / "a.txt") as draft:
+        draft.write_text("new")
+        assert not (tmp_path / "a.txt").exists()
+    assert (tmp_path / "a.txt").read_text() == "new"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_a_failure_leaves_the_old_file_and_no_draft(tmp_path):
+    (tmp_path / "a.txt").write_text("old")
+    with pytest.raises(KeyboardInterrupt), atomic(tmp_path / "a.txt") as draft:
+        draft.write_text("half")
+        raise KeyboardInterrupt
+    assert (tmp_path / "a.txt").read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_a_link_is_replaced_and_not_followed(tmp_path):
+    (tmp_path / "elsewhere").write_text("untouched")
+    (tmp_path / "a.txt").symlink_to(tmp_path / "elsewhere")
+    with atomic(tmp_path / "a.txt") as draft:
+        draft.write_text("new")
+    assert (tmp_path / "elsewhere").read_text() == "untouched"
+    assert not (tmp_path / "a.txt").is_symlink()
+
+
+def test_others_may_read_it_as_they_may_any_new_file(tmp_path):
+    (tmp_path / "plain").write_text("")
+    with atomic(tmp_path / "a.txt") as draft:
+        draft.write_text("")
+    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)

@@ -1,0 +1,44 @@
+"""The features that speak for a component."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+
+from orthonmf import ONMF, top_terms
+from orthonmf.exceptions import InvalidInputError
+
+# Two parts: the first two columns, and the last; the second column weighs least.
+X = pd.DataFrame([[3.0, 1.0, 0.0], [6.0, 2.0, 0.0], [0.0, 0.0, 5.0]], columns=["a", "b", "c"])
+
+
+def test_by_hand():
+    model = ONMF(2).fit(X)
+    first, second = top_terms(model)
+    assert [term.name for term in first] == ["a", "b"]
+    np.testing.assert_allclose([term.weight for term in first], np.array([3.0, 1.0]) / np.sqrt(10.0), rtol=1e-12)
+    assert second == [("c", 1.0)]
+
+
+def test_names_given_come_before_those_of_fit():
+    assert [[term.name for term in terms] for terms in top_terms(ONMF(2).fit(X), ["x", "y", "z"])] == [["x", "y"], ["z"]]
+
+
+def test_names_are_numbers_where_none_are_known():
+    assert top_terms(ONMF(2).fit(X.to_numpy()))[1][0].name == "x2"
+
+
+def test_no_more_than_asked_for():
+    assert [len(terms) for terms in top_terms(ONMF(2).fit(X), n_terms=1)] == [1, 1]
+
+
+def test_a_pipeline_names_its_words():
+    texts = ["apple pear apple", "pear apple", "bolt nut", "nut bolt bolt"]
+    pipeline = make_pipeline(TfidfVectorizer(), ONMF(2)).fit(texts)
+    assert [[term.name for term in terms] for terms in top_terms(pipeline)] == [["apple", "pear"], ["bolt", "nut"]]
+
+
+def test_names_of_another_number_are_refused():
+    with pytest.raises(InvalidInputError, match="2 entries; expected 3"):
+        top_terms(ONMF(2).fit(X), ["x", "y"])
