@@ -16,11 +16,16 @@ def test_by_hand(tmp_path):
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
-def test_a_failure_leaves_the_old_file_and_no_draft(tmp_path):
-    (tmp_path / "a.txt").write_text("old")
-    with pytest.raises(KeyboardInterrupt), atomic(tmp_path / "a.txt") as draft:
+def _interrupted(path):
+    with atomic(path) as draft:
         draft.write_text("half")
         raise KeyboardInterrupt
+
+
+def test_a_failure_leaves_the_old_file_and_no_draft(tmp_path):
+    (tmp_path / "a.txt").write_text("old")
+    with pytest.raises(KeyboardInterrupt):
+        _interrupted(tmp_path / "a.txt")
     assert (tmp_path / "a.txt").read_text() == "old"
     assert os.listdir(tmp_path) == ["a.txt"]
 
