@@ -45,3 +45,9 @@ def test_transform_gives_the_factor_of_the_fit(orthogonal):
     assert_allclose(model.fit_transform(A), model.transform(A))
     if orthogonal == "features":
         assert_allclose(model.components_ @ model.components_.T, np.eye(3), atol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_from_directions_far_apart_separable_data_are_recovered_always(seed):
+    A = np.arange(1.0, 8.0)[:, np.newaxis] * np.eye(3)[[0, 1, 2, 0, 1, 2, 0]]
+    assert OnmfEm(3, init="k-means++", random_state=seed).fit(A).reconstruction_err_ < 1e-14

@@ -20,6 +20,7 @@ def test_measures_by_hand(form):
     assert_allclose(found.error, np.sqrt(16 / 50), rtol=1e-8)
     assert found.sparsity == 0.25
     assert found.sparsity_rounded == 0.5
+    assert found.sparsity_coarse == 0.5
     assert_allclose(found.orthogonality, 1.0, atol=1e-8)
     assert found.seconds == 2.5
 
@@ -45,7 +46,7 @@ def test_a_fit_is_timed_and_measured():
 
 
 def test_mean_is_taken_measure_by_measure():
-    assert mean([Measured(1, 2, 3, 4, 5), Measured(3, 4, 5, 6, 7)]) == Measured(2, 3, 4, 5, 6)
+    assert mean([Measured(1, 2, 3, 4, 5, 6), Measured(3, 4, 5, 6, 7, 8)]) == Measured(2, 3, 4, 5, 6, 7)
 
 
 def test_distortion_by_hand():

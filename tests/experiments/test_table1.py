@@ -13,7 +13,7 @@ from orthonmf.experiments.runner import solved
 
 
 def record(method, run, *, dataset="1", status="done", **values):
-    measured = {"error": 0.03, "orthogonality": 1.0, "sparsity": 0.0, "sparsity_rounded": 0.95, "seconds": 0.5}
+    measured = {"error": 0.03, "orthogonality": 1.0, "sparsity": 0.0, "sparsity_rounded": 0.95, "sparsity_coarse": 0.95, "seconds": 0.5}
     arguments = {"dataset": dataset, "method": method, "run": run}
     return {"arguments": arguments, "status": status, **(measured if status == "done" else {}), **values}
 
@@ -46,7 +46,13 @@ def test_mean_and_spread_stand_beside_the_printed_cell():
 
 
 @pytest.mark.parametrize(
-    ("values", "letters"), [({"error": 0.2}, "E"), ({"orthogonality": 0.8}, "O"), ({"sparsity_rounded": 0.5, "error": 0.1}, "S")]
+    ("values", "letters"),
+    [
+        ({"error": 0.2}, "E"),
+        ({"orthogonality": 0.8}, "O"),
+        ({"sparsity_rounded": 0.5}, "S*"),
+        ({"sparsity_rounded": 0.5, "sparsity_coarse": 0.6, "error": 0.2}, "E S"),
+    ],
 )
 def test_what_is_far_from_the_paper_is_named(values, letters):
     table = table1.table([record("em", 0, **{"error": 0.1, **values})])

@@ -366,6 +366,12 @@ def squared_sum(A: Any) -> float:
     return inner(values, values)
 
 
+def squared_norms(A: Any) -> Array | None:
+    """The squared norm of each row as its weight, of a dense or a sparse A; None, all alike, where every row is zero."""
+    weight = np.asarray(A.multiply(A).sum(axis=1)).ravel() if hasattr(A, "tocsr") else np.einsum("ij,ij->i", A, A)
+    return weight if weight.any() else None
+
+
 def squared_error(A: Any, squared_norm: float, T: Array, C: Array) -> float:
     """‖A − T C‖² = ‖A‖² − 2 ⟨A Cᵀ, T⟩ + ⟨Tᵀ T, C Cᵀ⟩, never dense in A."""
     return max(0.0, squared_norm - 2 * inner(product(A, C.T), T) + inner(T.T @ T, C @ C.T))

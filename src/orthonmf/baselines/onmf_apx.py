@@ -19,6 +19,7 @@ from .base import (
     on_lines,
     product,
     squared_error,
+    squared_norms,
     squared_sum,
     unit_columns,
 )
@@ -78,8 +79,7 @@ class OnmfApx(HardBaseline):
         check_double(self.double, self.n_components, n_dims)
 
     def _solve(self, A: Any, rng: np.random.RandomState) -> Solution:
-        weight = np.asarray(A.multiply(A).sum(axis=1)).ravel() if hasattr(A, "tocsr") else np.einsum("ij,ij->i", A, A)
-        weight = weight if weight.any() else None
+        weight = squared_norms(A)
         means = kmeans(normalize(A), self.n_components, rng, n_init=self.n_init, max_iter=self.max_iter, tol=self.tol, weight=weight)
         labels, C = np.asarray(means.labels_, dtype=np.intp), means.cluster_centers_
         T = on_lines(A, C, labels)

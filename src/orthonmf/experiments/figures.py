@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from .._typing import Array
 from ..demo import FAINT, INK, PALETTE, STYLE, Track
 from ..estimator import ONMF
 from . import paper
-from .criticals import peak
+from .criticals import Splits, peak
 from .methods import METHODS
 from .problems import N_METAGENES, scaled_genes, times
 from .render import save
@@ -39,7 +39,7 @@ def new_figure(width: float, height: float) -> Any:
 # -- critical values -----------------------------------------------------------------------------------------------------------
 
 
-def criticals_figure(found: dict[str, list[ONMF]]) -> Any:
+def criticals_figure(found: Mapping[str, Sequence[Splits]]) -> Any:
     """log(β_{m+1} / β_m) against m, one row per reading, one column per time, the most persistent number in colour."""
     columns = len(next(iter(found.values())))
     figure = new_figure(1.7 * columns + 0.9, 2.4 * len(found) + 0.4)
@@ -54,7 +54,7 @@ def criticals_figure(found: dict[str, list[ONMF]]) -> Any:
     return figure
 
 
-def _bars(axis: Any, model: ONMF, claimed: int) -> None:
+def _bars(axis: Any, model: Splits, claimed: int) -> None:
     number = np.arange(2, len(model.persistence_) + 2)
     best = peak(model)
     axis.bar(number, model.persistence_, color=[PALETTE[0] if m == best else FAINT for m in number])
@@ -192,7 +192,7 @@ def _plain_ticks(axis: Any) -> None:
 # -- all of them ---------------------------------------------------------------------------------------------------------------
 
 
-def write_criticals(found: dict[str, list[ONMF]], folder: Path) -> list[Path]:
+def write_criticals(found: Mapping[str, Sequence[Splits]], folder: Path) -> list[Path]:
     """The paper's first figure."""
     return _saved(folder / "criticals", lambda: criticals_figure(found))
 

@@ -16,16 +16,19 @@ from ..metrics import orthogonality, reconstruction_error, sparsity
 
 # Entries up to this fraction of the largest count as zeros in the second sparsity: multiplicative updates seldom reach zero.
 NEARLY_ZERO = 1e-6
+# And up to this in the third: what some of the printed sparsities seem to count.
+SMALL = 1e-3
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The paper's four measures, as fractions and seconds, and the sparsity that forgives tiny entries."""
+    """The paper's four measures, as fractions and seconds, and the sparsities that forgive tiny and small entries."""
 
     error: float
     orthogonality: float
     sparsity: float
     sparsity_rounded: float
+    sparsity_coarse: float
     seconds: float
 
     def record(self) -> dict[str, float]:
@@ -44,6 +47,7 @@ def measure(X: Any, T: Any, C: Any, *, seconds: float, orthogonal: str = "sample
         orthogonality=orthogonality(factor),
         sparsity=sparsity(factor),
         sparsity_rounded=sparsity(factor, threshold=NEARLY_ZERO),
+        sparsity_coarse=sparsity(factor, threshold=SMALL),
         seconds=seconds,
     )
 

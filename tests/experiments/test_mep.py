@@ -1,0 +1,25 @@
+"""The method as the paper prints it."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from orthonmf.experiments.mep import MepAsPrinted
+
+# Means (2, 0) and (0, 4); the best scales for them are the lengths over those of the means.
+X = np.array([[1.0, 0.0], [3.0, 0.0], [0.0, 3.0], [0.0, 5.0]])
+
+
+@pytest.mark.parametrize("orthogonal", ["samples", "features"])
+def test_by_hand(orthogonal):
+    A = X if orthogonal == "samples" else X.T
+    model = MepAsPrinted(2, orthogonal=orthogonal)
+    T = model.fit_transform(A)
+    assert_allclose(T @ model.components_, A, atol=1e-4)  # the last temperature is not zero, the means are soft
+
+
+def test_scales_are_solved_after_the_fit_for_the_means():
+    # One mean, (3, 2): θ = (9, 15, 4) / 13, which lines would beat.
+    model = MepAsPrinted(1)
+    T = model.fit_transform(np.array([[3.0, 0.0], [5.0, 0.0], [1.0, 6.0]]))
+    assert_allclose(T @ model.components_, np.outer(np.array([9.0, 15.0, 15.0]) / 13, [3.0, 2.0]))
