@@ -47,6 +47,8 @@ ISOTROPIC = 1e-8
 MAX_LOOKS = 12
 # The largest step in β where transitions far from all centres are looked for.
 MAX_JUMP = 4.0
+# Relative accuracy of a critical value where only the order of the splits depends on it.
+ROUGH_TOL = 0.05
 # How often the step after a refused split is doubled.
 MAX_REFUSALS = 4
 # Responsibilities are hard when their entropy per unit weight is below this.
@@ -168,7 +170,10 @@ class Annealing:
                 break
             before, view = reached
             onset = max(float(view.onsets.min()), before.beta, self.least_beta)
-            view = self._split(view, onset, room=goal - view.state.n_components)
+            settled = self._split(view, onset, room=goal - view.state.n_components)
+            if settled.state.n_components >= goal:
+                break
+            view = self._look(settled)
         return self.states[max(m for m in self.states if m <= n_components)]
 
     def harden(self, state: State) -> State:
@@ -204,10 +209,16 @@ class Annealing:
         return settle(self.engine, self.distortion, state, tol=tol, max_passes=self.max_passes)
 
     def _look(self, settled: Settled, start: Array | None = None) -> View:
+        return self._view(settled, self._criticals(settled, start))
+
+    def _criticals(self, settled: Settled, start: Array | None = None) -> Criticals:
+        if self.thorough:
+            return critical_values(self.engine, self.distortion, settled, start=start)
+        return critical_values(self.engine, self.distortion, settled, tol=ROUGH_TOL, max_passes=1)
+
+    def _view(self, settled: Settled, criticals: Criticals) -> View:
         if not self.thorough:
-            criticals = critical_values(self.engine, self.distortion, settled, tol=0.05, max_passes=1)
             return View(settled, criticals, halves(self.distortion, settled, criticals))
-        criticals = critical_values(self.engine, self.distortion, settled, start=start)
         near = scan(self.engine, self.distortion, settled, criticals)
         far = elsewhere(self.engine, self.distortion, settled, self.places)
         return View(settled, criticals, with_far(near, far, settled.state.beta))
@@ -216,7 +227,8 @@ class Annealing:
         """One component, settled at a β well below its critical value."""
         origin = State(1.0, self.distortion.origin(), np.zeros(1))
         settled = self._settle(origin)
-        first = critical_values(self.engine, self.distortion, settled).beta[0]
+        criticals = self._criticals(settled)  # of a single component: the same at every β
+        first = criticals.beta[0]
         if self.thorough:
             self.least_beta = 0.5 / max(largest_distance(self.engine, self.distortion, settled.state), 1 / self.max_beta)
             self.places = refilled(self.engine, self.distortion, np.repeat(self.distortion.origin(), PLACES, axis=0))
@@ -225,7 +237,7 @@ class Annealing:
         beta = START * float(first) if usable else 1.0
         if self.thorough and usable:
             beta = min(beta, self.least_beta / 2)
-        return self._look(self._settle(origin.set(beta=float(beta), centers=self.states[1].centers)))
+        return self._view(self._settle(origin.set(beta=float(beta), centers=self.states[1].centers)), criticals)
 
     # -- between temperatures ---------------------------------------------------------------------------------------------------
 
@@ -255,7 +267,7 @@ class Annealing:
             low, high = (low, view) if view.paying else (view, high)
         return low, high
 
-    def _split(self, view: View, onset: float, room: int) -> View:
+    def _split(self, view: View, onset: float, room: int) -> Settled:
         """Give the paying children a component each, if J then falls; else go on a little."""
         children = view.paying[:room]
         first_id, self.next_id = self.next_id, self.next_id + len(children)
@@ -265,9 +277,9 @@ class Annealing:
             # Each refusal in a row goes twice as far, or items that differ but weigh nothing would be met at every step.
             self.refusals = min(self.refusals + 1, MAX_REFUSALS)
             beta = view.beta * min(self.schedule.resolution, 1.5) ** 2 ** (self.refusals - 1)
-            return self._look(self._settle(view.state.set(beta=beta)))
+            return self._settle(view.state.set(beta=beta))
         self.refusals = 0
         n_new = settled.state.n_components - 1 - len(self.critical_betas)
         self.critical_betas += [onset] * n_new
         self.splits += [Split(onset, view.state.ids[c.parent], first_id + i) for i, c in enumerate(children)]
-        return self._look(settled)
+        return settled
