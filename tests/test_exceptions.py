@@ -4,6 +4,7 @@ from orthonmf import exceptions
 
 BUILT_IN = {
     "DataUnavailableError": OSError,
+    "FileAccessError": OSError,
     "InfeasibleCapacityError": ValueError,
     "IntegrityError": RuntimeError,
     "InvalidInputError": ValueError,

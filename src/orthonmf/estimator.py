@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -141,8 +142,8 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     >>> model = ONMF(n_components=2).fit(X)
     >>> model.labels_
     array([1, 1, 0, 0])
-    >>> np.abs(X - model.inverse_transform(model.transform(X))).max() < 0.1
-    np.True_
+    >>> bool(np.abs(X - model.inverse_transform(model.transform(X))).max() < 0.1)
+    True
     """
 
     def __init__(
@@ -386,6 +387,36 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                 return self._certified(engine, Assigned(self.labels_, self.scale_))
             given = engine.n_items == len(self.labels_)
             return self._certified(engine, self._factors.assign(engine, self.labels_) if given else None)
+
+    # -- keeping ----------------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file that holds no code; see ``orthonmf.storage.save``.
+
+        Parameters
+        ----------
+        path : str or path-like
+            By custom it ends in ``.onmf``. An older file is replaced when the new one is complete.
+        """
+        from .storage import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model that ``save`` wrote, after checking every byte; see ``orthonmf.storage.load``.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Returns
+        -------
+        model : ONMF
+        """
+        from .storage import load
+
+        return load(path, cls)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "components_")

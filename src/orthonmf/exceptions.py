@@ -6,6 +6,7 @@ All derive from `OrthonmfError`, and each also from the built-in exception a cal
 
 __all__ = [
     "DataUnavailableError",
+    "FileAccessError",
     "InfeasibleCapacityError",
     "IntegrityError",
     "InvalidInputError",
@@ -41,3 +42,7 @@ class MissingExtraError(OrthonmfError, ImportError):
 
 class DataUnavailableError(OrthonmfError, OSError):
     """A data set is neither on this machine nor obtainable."""
+
+
+class FileAccessError(OrthonmfError, OSError):
+    """A file cannot be read or written."""
