@@ -10,11 +10,11 @@ BENCH_STAMP := $(VENV)/.installed-bench
 ORTHONMF_DATA ?= $(abspath $(wildcard ../shared/data))
 export ORTHONMF_DATA
 
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup demo test lint bench dist check-dist clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
 setup: $(STAMP) ## create .venv with the package (editable) and everything the tests need
 
@@ -40,6 +40,13 @@ lint: $(STAMP) ## ruff (rules and format) and mypy
 
 bench: $(BENCH_STAMP) ## compare with other libraries, as ratios within one run
 	$(PY) -m benchmarks
+
+dist: $(STAMP) ## build the wheel and the source archive into dist
+	rm -rf dist
+	$(PY) -m build
+
+check-dist: dist ## try what was built in new environments, with the core dependencies alone and with extras
+	$(PY) scripts/check_dist.py dist
 
 clean: ## remove .venv and everything that was generated
 	rm -rf $(VENV) demo-output build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
