@@ -170,7 +170,7 @@ class TestRoundTrip:
         assert_same(vars(returned(model, path)), vars(model))
 
     def test_sizes_weights_names_and_output(self, path):
-        table = pd.DataFrame(cloud(), columns=["α", "b,c", "", "\ud800", "e\n", "f"])
+        table = pd.DataFrame(cloud(), columns=["α", "b,c", "", "€ 𝛽", "e\n", "f"])
         model = ONMF(2, capacity=np.array([9.0, 8.0]), min_size=(1, 2), capacity_penalty=0.5).set_output(transform="pandas")
         model.fit(table, sample_weight=np.arange(1.0, 15.0), item_size=np.arange(1.0, 15.0))
         again = returned(model, path)

@@ -88,7 +88,7 @@ def _held(value: Any, dtype: np.dtype[Any]) -> bool:
     if dtype.kind in "iu":
         return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
     with np.errstate(over="ignore", under="ignore"):
-        return bool(value != value or dtype.type(value) == value)
+        return bool(value != value or dtype.type(value).item() == value)
 
 
 def record(kind: type[Record], content: Any, name: str) -> Record:
