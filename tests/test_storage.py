@@ -82,13 +82,16 @@ def zipped(members, compression=zipfile.ZIP_STORED):
     """A sealed archive of (name, content) pairs, laid out as ours are."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", compression) as file:
-        for name, content in members:
-            info = _archive._member(name)
-            info.compress_type = compression
-            with file.open(info, "w", force_zip64=True) as member:
-                member.write(content)
+        for name, member in members:
+            _archive._add(file, name, [member])
         file.comment = _archive.SEAL + b"0" * 64
     return sealed(buffer.getvalue())
+
+
+def npy(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=True)
+    return buffer.getvalue()
 
 
 def members_of(path):
@@ -102,9 +105,9 @@ def forge(path, change=None, arrays=None, model=None):
     members = members_of(path)
     manifest = json.loads(members["manifest.json"])
     for name, array in (arrays or {}).items():
-        content = _archive._npy(array)
-        manifest["arrays"][name] = _archive._entry(array, content)
-        members[f"{name}.npy"] = content
+        member = npy(array)
+        manifest["arrays"][name] = {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": hashlib.sha256(member).hexdigest()}
+        members[f"{name}.npy"] = member
     if change is not None:
         change(manifest)
     members["manifest.json"] = json.dumps(manifest).encode()
@@ -301,16 +304,10 @@ class TestMalice:
         assert not (tmp_path / "executed").exists()
 
     def test_an_object_array(self, path):
-        ONMF(2).fit(X).save(path)
-        members = members_of(path)
-        buffer = io.BytesIO()
-        np.save(buffer, np.array([{}, 1, 2], dtype=object), allow_pickle=True)
-        members["labels_.npy"] = buffer.getvalue()
-        manifest = json.loads(members["manifest.json"])
-        manifest["arrays"]["labels_"] = {"dtype": "|O", "shape": [3], "sha256": hashlib.sha256(buffer.getvalue()).hexdigest()}
-        members["manifest.json"] = json.dumps(manifest).encode()
-        path.write_bytes(zipped(members.items()))
-        refused(path, "expected one of <f4, <f8, <i4, <i8")
+        forge(path, arrays={"labels_": np.array([{}, 1, 2], dtype=object)})
+        refused(path, r"holds '\|O'")
+        forge(path, lambda manifest: manifest["arrays"]["labels_"].update(dtype="<i8"), {"labels_": np.array([{}, 1, 2], dtype=object)})
+        refused(path, "its shape|not what the manifest describes")
 
     @pytest.mark.parametrize("dtype", ["<f2", ">f8", "<c16", "<M8[s]", "|S8", "<u8", "|b1", "<f8, <f8", 8, None, ["<f8"]])
     def test_a_type_that_is_not_on_the_list(self, path, dtype):
@@ -327,6 +324,16 @@ class TestMalice:
         members = members_of(path) | {"labels_.npy": bytes(50_000_000)}
         path.write_bytes(zipped(members.items(), zipfile.ZIP_DEFLATED))
         assert path.stat().st_size < 100_000
+        refused(path, "compressed or encrypted")
+
+    @pytest.mark.parametrize(
+        ("place", "value"),
+        [(8, b"\1"), (10, b"\x08"), (20, b"\1"), (24, b"\1")],
+        ids=["encrypted", "compressed", "stored size", "plain size"],
+    )
+    def test_a_directory_that_says_so(self, content, path, place, value):
+        place += content.rindex(b"PK\x01\x02")
+        path.write_bytes(sealed(content[:place] + value + content[place + 1 :]))
         refused(path, "compressed or encrypted")
 
     def test_a_size_that_is_not_in_the_file(self, path):
@@ -388,6 +395,20 @@ class TestMalice:
         members = members_of(path)
         path.write_bytes(zipped([*members.items(), (name, members[name])]))
         refused(path, "no name twice")
+
+    @pytest.mark.parametrize("last", [True, False])
+    def test_no_manifest_where_it_should_be(self, path, last):
+        ONMF(2).fit(X).save(path)
+        (first, *others) = members_of(path).items()
+        path.write_bytes(zipped([*others, first] if last else others))
+        refused(path, "expected 'manifest.json' first")
+
+    @pytest.mark.parametrize(
+        "entry", [None, {}, "<f8", ["dtype", "shape", "sha256"], {"dtype": "<f8", "shape": [3], "sha256": "", "more": 1}]
+    )
+    def test_an_entry_that_is_none(self, path, entry):
+        forge(path, lambda manifest: manifest["arrays"].update(labels_=entry))
+        refused(path, "expected its dtype, shape and sha256")
 
     def test_a_missing_array(self, path):
         ONMF(2).fit(X).save(path)
@@ -548,6 +569,16 @@ class TestInconsistent:
         forge(path, arrays=empty, model=model)
         refused(path, "no components")
 
+    @pytest.mark.parametrize(
+        "scale", [np.zeros(3, dtype=np.float16), np.zeros(2), np.zeros((3, 1)), np.zeros(3, dtype=int), np.zeros(3, dtype=">f2")]
+    )
+    def test_an_array_that_would_be_refused_is_not_written(self, path, scale):
+        model = ONMF(2, scaling="item").fit(X)
+        model.scale_ = scale
+        with pytest.raises(ModelFormatError, match="cannot be written"):
+            model.save(path)
+        assert not path.exists()
+
     def test_such_a_model_is_not_written_either(self, path):
         model = ONMF(2).fit(X)
         model.save(path)
@@ -626,8 +657,10 @@ class TestSaving:
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
     def test_a_pipe_is_not_waited_for(self, path):
         os.mkfifo(path)
+        both_ends = os.open(path, os.O_RDWR)  # so that this test fails, and does not wait either
         with pytest.raises(FileAccessError, match="no regular file"):
             load(path)
+        os.close(both_ends)
 
     def test_an_empty_file(self, path):
         path.touch()

@@ -19,7 +19,7 @@ import json
 import os
 import struct
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
@@ -67,14 +67,13 @@ class Archive:
 
 def write(path: str | os.PathLike[str], archive: Archive) -> None:
     """Write an archive, whole or not at all."""
-    members = {f"{name}.npy": _npy(array) for name, array in archive.arrays.items()}
-    entries = {name: _entry(array, members[f"{name}.npy"]) for name, array in archive.arrays.items()}
+    entries = {name: _entry(name, array) for name, array in archive.arrays.items()}
     manifest = json.dumps({**archive.document, "arrays": entries}, indent=1, allow_nan=False).encode("ascii")
     with atomic(path) as draft:
         with zipfile.ZipFile(draft, "w", zipfile.ZIP_STORED) as file:
-            for name, content in {MANIFEST: manifest, **members}.items():
-                with file.open(_member(name), "w", force_zip64=True) as member:
-                    member.write(content)
+            _add(file, MANIFEST, [manifest])
+            for name, array in archive.arrays.items():
+                _add(file, f"{name}.npy", _npy(array))
             file.comment = SEAL + b"0" * DIGEST_CHARS
         _seal(draft)
 
@@ -88,10 +87,10 @@ def read(path: str | os.PathLike[str]) -> Archive:
 
 
 def _read(file: IO[bytes]) -> Archive:
-    size = _check_seal(file)
+    _check_seal(file)
     try:
         with zipfile.ZipFile(file) as members:
-            _check_layout(members, size)
+            _check_layout(members)
             document = _parsed(members.read(MANIFEST))
             return Archive(document, _arrays(members, document.pop("arrays", None)))
     except ModelFormatError:
@@ -134,30 +133,31 @@ def _seal(path: Path) -> None:
         file.write(digest)
 
 
-def _check_seal(file: IO[bytes]) -> int:
-    """The size of the file, whose last bytes are the digest of all others."""
-    size = file.seek(0, os.SEEK_END)
-    if size > DIGEST_CHARS:
-        digest = _digest(file, size - DIGEST_CHARS)
-        file.seek(size - DIGEST_CHARS)
-        if file.read() == digest:
-            return size
-    raise ModelFormatError(
-        "It does not end in the digest of its content: it is damaged, cut short, or was not written by ONMF.save. Take another copy."
-    )
+def _check_seal(file: IO[bytes]) -> None:
+    """The last bytes are the digest of all others."""
+    sealed = max(file.seek(0, os.SEEK_END) - DIGEST_CHARS, 0)
+    digest = _digest(file, sealed)
+    file.seek(sealed)
+    if file.read(DIGEST_CHARS) != digest:
+        raise ModelFormatError(
+            "It does not end in the digest of its content: it is damaged, cut short, or was not written by ONMF.save. Take another copy."
+        )
 
 
 # -- the members ------------------------------------------------------------------------------------------------------------------
 
 
-def _member(name: str) -> zipfile.ZipInfo:
+def _add(file: zipfile.ZipFile, name: str, parts: Iterable[bytes | memoryview]) -> None:
     info = zipfile.ZipInfo(name, TIMESTAMP)
     info.create_system = 3  # one for all systems, so that they write the same bytes
     info.external_attr = 0o644 << 16
-    return info
+    info.compress_type = file.compression
+    with file.open(info, "w", force_zip64=True) as member:
+        for part in parts:
+            member.write(part)
 
 
-def _check_layout(members: zipfile.ZipFile, size: int) -> None:
+def _check_layout(members: zipfile.ZipFile) -> None:
     """Stored members of different names, one behind the other from the first byte on."""
     position = 0
     for info in members.infolist():
@@ -167,7 +167,7 @@ def _check_layout(members: zipfile.ZipFile, size: int) -> None:
         if info.header_offset != position:
             raise ModelFormatError(f"Member {name!r} starts at byte {info.header_offset}; expected {position}, where the one before ends.")
         position += LOCAL_HEADER + len(name.encode()) + info.file_size
-    if position != members.start_dir or position > size:
+    if position != members.start_dir:
         raise ModelFormatError(f"The members end at byte {position}; expected {members.start_dir}, where the directory starts.")
     names = members.namelist()
     if len(set(names)) < len(names) or names[:1] != [MANIFEST]:
@@ -186,12 +186,23 @@ def _dtype(array: Array) -> str:
     return array.dtype.newbyteorder("<").str
 
 
-def _npy(array: Array) -> bytes:
-    return _npy_header(_dtype(array), array.shape) + array.astype(_dtype(array)).tobytes()
+def _npy(array: Array) -> Iterator[bytes | memoryview]:
+    """The parts of a member: its header, and the bytes of the array, not copied where they are in order."""
+    yield _npy_header(_dtype(array), array.shape)
+    yield np.ascontiguousarray(array, _dtype(array)).reshape(-1).view(np.uint8).data
 
 
-def _entry(array: Array, content: bytes) -> dict[str, Any]:
-    return {"dtype": _dtype(array), "shape": list(array.shape), "sha256": hashlib.sha256(content).hexdigest()}
+def _entry(name: str, array: Array) -> dict[str, Any]:
+    _check_dtype(name, _dtype(array))
+    digest = hashlib.sha256()
+    for part in _npy(array):
+        digest.update(part)
+    return {"dtype": _dtype(array), "shape": list(array.shape), "sha256": digest.hexdigest()}
+
+
+def _check_dtype(name: str, dtype: Any) -> None:
+    if dtype not in DTYPES:
+        raise ModelFormatError(f"{name!r} holds {brief(dtype)}; expected one of {', '.join(DTYPES)}.")
 
 
 def _arrays(members: zipfile.ZipFile, entries: Any) -> dict[str, Array]:
@@ -207,8 +218,7 @@ def _array(members: zipfile.ZipFile, name: str, entry: Any) -> Array:
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "sha256"}:
         raise ModelFormatError(f"The entry of {name!r} is {brief(entry)}; expected its dtype, shape and sha256.")
     dtype, shape = entry["dtype"], entry["shape"]
-    if dtype not in DTYPES:
-        raise ModelFormatError(f"{name!r} holds {brief(dtype)}; expected one of {', '.join(DTYPES)}.")
+    _check_dtype(name, dtype)
     if not isinstance(shape, list) or len(shape) > 2 or not all(type(length) is int and 0 <= length <= LONGEST for length in shape):
         raise ModelFormatError(f"{name!r} has the shape {brief(shape)}; expected one or two lengths.")
     header = _npy_header(dtype, tuple(shape))

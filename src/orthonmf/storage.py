@@ -120,8 +120,10 @@ def save(model: ONMF, path: str | os.PathLike[str]) -> None:
     """
     check_is_fitted(model)
     with _archive.naming(path, "written"):
+        arrays = _arrays(model)
+        _check_arrays(arrays)
         _check(model)
-        _archive.write(path, Archive(_document(model), _arrays(model)))
+        _archive.write(path, Archive(_document(model), arrays))
 
 
 def load(path: str | os.PathLike[str], cls: type[Model] = ONMF) -> Model:
@@ -181,7 +183,7 @@ def _check(model: ONMF) -> None:
 
 
 def _document(model: ONMF) -> dict[str, Any]:
-    from . import __version__
+    from . import __version__  # when the package is complete
 
     bounds, names = model._bounds, getattr(model, "feature_names_in_", None)
     fitted = {
