@@ -221,7 +221,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             with ThreadTeam(self.n_jobs, deadline) as team, Reporter(self, X) as listener:
                 engine = self._layout.build(X, sample_weight, team)
                 engine.size, total_size = self._sizes(item_size, engine.n_items)
-                monitor = Monitor(self.verbose, listener)
+                monitor = Monitor(self.verbose, listener, self._unit(engine))
                 result = factorize(engine, self._request(engine, total_size), monitor)
                 self._store(engine, result, X.dtype)
         self._warn(result)
@@ -545,6 +545,10 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _factors(self) -> Factors:
         return Factors(self.orthogonal, self.scaling, self.components_, self._weight, self._reference)
 
+    def _unit(self, engine: Engine) -> int:
+        """d in the units of X is d in the engine's units times 4**−unit, so β is β times 4**unit; a line has no units."""
+        return 0 if self.scaling == "item" else engine.shift
+
     def _store(self, engine: Engine, result: Result, dtype: Any) -> None:
         """Set the fitted attributes, in the units of X."""
         factors = Factors.of(engine, result, self.orthogonal, self.scaling, dtype)
@@ -558,8 +562,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             assigned = Assigned(result.labels, factors.components.max(axis=0))
         self.labels_, self.scale_ = assigned.labels, assigned.scale.astype(dtype)
         self.counts_ = np.bincount(self.labels_, minlength=self.n_components_)
-        # d in the units of X is d in the engine's units times 4**−shift, so β is β times 4**shift; a line has no units.
-        unit = 0 if self.scaling == "item" else engine.shift
+        unit = self._unit(engine)
         self.critical_betas_ = in_units(result.critical_betas, 2 * unit)
         self.persistence_ = persistence(result.critical_betas)
         self.history_ = history(result.temperatures, result.splits, result.plane, unit)

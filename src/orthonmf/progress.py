@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +22,7 @@ __all__ = [
     "StopRequested",
     "Temperature",
     "history",
+    "listening",
     "plane",
     "with_callbacks",
 ]
@@ -75,6 +78,49 @@ class Temperature:
             ids=state.ids,
         )
 
+    def in_units(self, unit: int) -> Temperature:
+        """The same in the units of X, 2**−unit of the engine's; the centres stay in their frame."""
+        return replace(
+            self,
+            beta=float(in_units(self.beta, 2 * unit)),
+            free_energy=float(in_units(self.free_energy, -2 * unit)),
+            distortion=float(in_units(self.distortion, -2 * unit)),
+        )
+
+
+_Listener = Callable[[Temperature], None]
+_StageListener = Callable[[str], None]
+_listeners: ContextVar[tuple[tuple[_Listener, _StageListener | None], ...]] = ContextVar("orthonmf_listeners", default=())
+
+
+@contextmanager
+def listening(on_temperature: _Listener, on_stage: _StageListener | None = None) -> Iterator[None]:
+    """Within the block, hear of every fit in this thread as it goes.
+
+    Parameters
+    ----------
+    on_temperature : callable
+        Called with the ``Temperature`` that has just settled, β in the units of X. It may raise ``StopRequested`` to end the fit with the
+        best answer so far.
+    on_stage : callable or None
+        Called with a sentence when the annealing is over and another stage begins.
+
+    Examples
+    --------
+    >>> from orthonmf import ONMF
+    >>> from orthonmf.progress import listening
+    >>> heard = []
+    >>> with listening(lambda temperature: heard.append(temperature.n_components)):
+    ...     model = ONMF().fit([[1.0, 0.0], [2.0, 0.1], [0.0, 1.0], [0.1, 3.0]])
+    >>> heard[0], len(heard) == len(model.history_["beta"])
+    (1, True)
+    """
+    token = _listeners.set((*_listeners.get(), (on_temperature, on_stage)))
+    try:
+        yield
+    finally:
+        _listeners.reset(token)
+
 
 @dataclass
 class Monitor:
@@ -86,24 +132,32 @@ class Monitor:
         1 reports each temperature on standard error.
     listener : callable or None
         Called with each temperature; raises ``StopRequested`` to stop the fit.
+    unit : int
+        What is passed on is in the units of X, 2**−unit of the engine's; what is collected is not.
     """
 
     verbose: int = 0
-    listener: Callable[[Temperature], None] | None = None
+    listener: _Listener | None = None
+    unit: int = 0
     temperatures: list[Temperature] = field(default_factory=list)
 
     def temperature(self, record: Temperature) -> None:
         """Take note of a settled temperature."""
         self.temperatures.append(record)
+        record = record.in_units(self.unit)
         if self.verbose:
             self._say(f"beta {record.beta:.4g}  components {record.n_components}  J {record.free_energy:.6g}  passes {record.passes}")
-        if self.listener is not None:
-            self.listener(record)
+        for listener in (*(each for each, _ in _listeners.get()), self.listener):
+            if listener is not None:
+                listener(record)
 
     def stage(self, text: str) -> None:
         """Take note of a stage of the fit."""
         if self.verbose:
             self._say(text)
+        for _, listener in _listeners.get():
+            if listener is not None:
+                listener(text)
 
     @staticmethod
     def _say(text: str) -> None:
