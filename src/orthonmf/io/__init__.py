@@ -1,0 +1,128 @@
+"""Matrices and tables from files, with their names. One format per file; nothing that a file holds is ever executed.
+
+The registry maps the end of a file's name to its reader, imported when asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+from ..exceptions import InvalidInputError, OrthonmfError
+from .base import Data
+from .table import as_csv, read_names, write_table
+
+__all__ = ["REGISTRY", "Data", "as_csv", "read", "read_names", "write_table"]
+
+REGISTRY = {
+    ".csv": "orthonmf.io.text:read",
+    ".csv.gz": "orthonmf.io.text:read",
+    ".tsv": "orthonmf.io.text:read",
+    ".tsv.gz": "orthonmf.io.text:read",
+    ".txt": "orthonmf.io.text:read",
+    ".parquet": "orthonmf.io.parquet:read",
+    ".npy": "orthonmf.io.npy:read",
+    ".npz": "orthonmf.io.npz:read",
+    ".mtx": "orthonmf.io.mtx:read",
+    ".mtx.gz": "orthonmf.io.mtx:read",
+    ".h5": "orthonmf.io.hdf5:read",
+    ".hdf5": "orthonmf.io.hdf5:read",
+    ".h5ad": "orthonmf.io.h5ad:read",
+    ".mat": "orthonmf.io.mat:read",
+}
+_FOLDER = "orthonmf.io.tenx:read"
+
+# Reading these runs what they hold.
+_UNSAFE = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".pkl.gz")
+
+Reader = Callable[[Path, str | None], Data]
+
+
+def read(path: str | os.PathLike[str], *, key: str | None = None) -> Data:
+    """A matrix from a file, or from a 10x folder, with the names of its rows and columns where it has them.
+
+    Parameters
+    ----------
+    path : path-like
+        ``.csv``, ``.tsv`` (each also ``.gz``) or ``.txt``, ``.parquet``, ``.npy``, ``.npz`` (of numpy or scipy.sparse), ``.mtx`` (also
+        ``.gz``), ``.h5``, ``.hdf5``, ``.h5ad``, ``.mat``; or a folder with ``matrix.mtx``, ``barcodes.tsv`` and ``features.tsv`` (or
+        ``genes.tsv``), each also ``.gz``, whose cells become the rows. How words, numbers and decimal commas are told apart in text is
+        said in ``orthonmf.io.text``.
+    key : str or None, default=None
+        Which array, where a file holds several: its name in ``.npz`` and ``.mat``, its path in HDF5, the layer of an ``.h5ad`` ("raw" for
+        its raw counts; None for X).
+
+    Returns
+    -------
+    data : Data
+        With ``X``, ``row_names`` and ``column_names``.
+
+    Raises
+    ------
+    InvalidInputError
+        The file is missing, damaged, of no known kind, of one that is not safe to read, or holds several arrays and no key is given.
+    MissingExtraError
+        The format needs a package that is not installed.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from orthonmf.io import read
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "fruit.csv")
+    ...     _ = path.write_text("basket,apples,pears\\nAnn,3,0\\nBob,1,2\\n")
+    ...     data = read(path)
+    >>> data.X
+    array([[3., 0.],
+           [1., 2.]])
+    >>> data.row_names.tolist(), data.column_names.tolist()
+    (['Ann', 'Bob'], ['apples', 'pears'])
+    """
+    path = Path(path)
+    reader = _reader(path)
+    try:
+        return reader(path, key)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path}: {error}") from error
+    except (OrthonmfError, KeyboardInterrupt):
+        raise
+    except MemoryError as error:
+        raise InvalidInputError(f"{path} does not fit in memory: {_first_line(error)}.") from error
+    except Exception as error:  # a damaged file makes the parsers raise whatever they like
+        raise InvalidInputError(f"{path} cannot be read: {_first_line(error)}. Is it complete, and what its name says?") from error
+
+
+def _reader(path: Path) -> Reader:
+    """The reader for a path, or why there is none."""
+    if path.is_dir():
+        return _imported(_FOLDER)
+    if not path.is_file():
+        raise InvalidInputError(f"{path} is not a file; expected a matrix: {_known()}.")
+    name = path.name.lower()
+    if name.endswith(_UNSAFE):
+        raise InvalidInputError(f"{path} is not read: a file of this kind can run code. Save the matrix as .npy, .npz or .parquet.")
+    suffix = max((suffix for suffix in REGISTRY if name.endswith(suffix)), key=len, default=None)
+    if suffix is None:
+        raise InvalidInputError(f"{path} is of no known kind; expected {_known()}.")
+    if path.stat().st_size == 0:
+        raise InvalidInputError(f"{path} is empty; expected a matrix of numbers.")
+    return _imported(REGISTRY[suffix])
+
+
+def _imported(place: str) -> Reader:
+    module, _, name = place.partition(":")
+    reader: Reader = getattr(import_module(module), name)
+    return reader
+
+
+def _known() -> str:
+    return f"{', '.join(REGISTRY)}, or a folder with matrix.mtx"
+
+
+def _first_line(error: BaseException) -> str:
+    """What an error says, in a line."""
+    lines = str(error).strip().splitlines()
+    return lines[0].strip().rstrip(".") if lines else type(error).__name__

@@ -1,0 +1,76 @@
+"""What every reader returns, and what they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .._typing import Array
+from ..exceptions import InvalidInputError, MissingExtraError
+
+
+@dataclass(frozen=True)
+class Data:
+    """A matrix with the names of its rows and columns.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n_rows, n_columns)
+    row_names : array-like of str of shape (n_rows,) or None
+    column_names : array-like of str of shape (n_columns,) or None
+
+    Examples
+    --------
+    >>> from orthonmf.io import Data
+    >>> Data([[1, 2]], row_names=["a"]).row_names
+    array(['a'], dtype='<U1')
+    """
+
+    X: Any
+    row_names: Array | None = None
+    column_names: Array | None = None
+
+    def __post_init__(self) -> None:
+        X = self.X if sparse.issparse(self.X) else np.asanyarray(self.X)
+        if X.ndim != 2 or X.dtype.kind not in "fiub":
+            raise InvalidInputError(f"holds an array of shape {X.shape} and dtype {X.dtype}; expected a matrix (2-D) of numbers.")
+        object.__setattr__(self, "X", X)
+        for field, n, each in (("row_names", X.shape[0], "row"), ("column_names", X.shape[1], "column")):
+            object.__setattr__(self, field, _checked(getattr(self, field), n, each))
+
+
+def _checked(given: Any, n: int, each: str) -> Array | None:
+    if given is None:
+        return None
+    names = np.asarray(given, dtype=np.str_)
+    if names.shape != (n,):
+        raise InvalidInputError(f"has {len(names)} names of {each}s for {n} {each}s; expected one for each.")
+    return names
+
+
+def chosen(names: Iterable[str], key: str | None, kind: str = "matrix") -> str:
+    """The one name there is, or the one asked for."""
+    names = sorted(names)
+    listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+    if key is not None:
+        if key not in names:
+            raise InvalidInputError(f"holds no {kind} {key!r}; it holds {listed or 'none'}.")
+        return key
+    if not names:
+        raise InvalidInputError(f"holds no {kind} of numbers (2-D).")
+    if len(names) > 1:
+        raise InvalidInputError(f"holds several: {listed}. Name one with key (on the command line, --key).")
+    return names[0]
+
+
+def needs(package: str, suffix: str) -> Any:
+    """An optional package, or the way to get it."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise MissingExtraError(f"{suffix} files need {package}, which is not installed: pip install 'orthonmf[io]'.") from error

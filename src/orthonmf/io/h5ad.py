@@ -1,0 +1,62 @@
+"""AnnData on disk: X or a layer, with the names of cells and genes; nothing else of the file is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .._typing import Array
+from ..exceptions import InvalidInputError
+from .base import Data, chosen, needs
+from .hdf5 import compressed, strings
+
+_SPARSE = {"csr_matrix": sparse.csr_array, "csc_matrix": sparse.csc_array}
+
+
+def read(path: Path, key: str | None = None) -> Data:
+    """X, or the layer ``key``, or the raw counts for "raw"."""
+    with needs("h5py", ".h5ad").File(path, "r") as file:
+        genes = file
+        if key is None:
+            node = _there(file, "X", "name a layer with key (on the command line, --key)")
+        elif key == "raw":
+            genes = _there(file, "raw", "leave key out for X")
+            node = genes["X"]
+        else:
+            node = file["layers"][chosen(file.get("layers", ()), key, "layer")]
+        return Data(_matrix(node), _index(file["obs"]), _index(genes["var"]))
+
+
+def _there(file: Any, name: str, remedy: str) -> Any:
+    if name not in file:
+        raise InvalidInputError(f"has no {name}; {remedy}.")
+    return file[name]
+
+
+def _matrix(node: Any) -> Any:
+    """A dense dataset, or a sparse group."""
+    if not hasattr(node, "keys"):
+        return node[()]
+    # Files written before anndata 0.7 call the two attributes otherwise.
+    form = node.attrs.get("encoding-type", f"{node.attrs.get('h5sparse_format', '')}_matrix")
+    if form not in _SPARSE:
+        raise InvalidInputError(f"holds a matrix of the kind {form!r}; expected a dense one, or one of {', '.join(_SPARSE)}.")
+    shape = node.attrs.get("shape", node.attrs.get("h5sparse_shape"))
+    return compressed(_SPARSE[form], node, tuple(int(side) for side in shape))
+
+
+def _index(frame: Any) -> Array:
+    """The names of a stored table: a column of text, of categories, or of text that may be missing; a record before anndata 0.7."""
+    if not hasattr(frame, "keys"):
+        records = frame[()]
+        return np.array([name.decode() if isinstance(name, bytes) else str(name) for name in records[records.dtype.names[0]]])
+    column = frame[frame.attrs["_index"]]
+    if not hasattr(column, "keys"):
+        return strings(column) if column.dtype.kind in "OS" else column[()].astype(str)
+    if "categories" in column:
+        categories: Array = strings(column["categories"])[column["codes"][()]]
+        return categories
+    return strings(column["values"])

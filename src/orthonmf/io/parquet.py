@@ -1,0 +1,47 @@
+"""Parquet, as pandas, polars and R write it: a first column of words, or the index of a pandas table, names the rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._typing import Array
+from ..exceptions import InvalidInputError
+from .base import Data, needs
+
+# How pandas calls an index without a name.
+_INDEX = "__index_level_"
+
+
+def read(path: Path, key: str | None = None) -> Data:
+    """The columns of numbers, with their names."""
+    needs("pyarrow", ".parquet")
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path)
+    names = table.column_names
+    index = next((j for j, name in enumerate(names) if name.startswith(_INDEX)), 0 if names and not _numeric(table.field(0).type) else None)
+    kept = [j for j in range(len(names)) if j != index]
+    words = [names[j] for j in kept if not _numeric(table.field(j).type)]
+    if words or not kept:
+        what = f"column {words[0]!r} is of type {table.schema.field(words[0]).type}" if words else "there is no column of numbers"
+        raise InvalidInputError(f"{what}; expected numbers, after at most one column of names.")
+    X = np.column_stack([_numbers(table.column(j), names[j]) for j in kept])
+    rows = None if index is None else np.array([str(name) for name in table.column(index).to_pylist()])
+    return Data(X, rows, np.array([names[j] for j in kept]))
+
+
+def _numeric(type_: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_integer(type_) or types.is_floating(type_) or types.is_boolean(type_) or types.is_decimal(type_))
+
+
+def _numbers(column: Any, name: str) -> Array:
+    if column.null_count:
+        row = next(i for i, value in enumerate(column) if not value.is_valid)
+        raise InvalidInputError(f"column {name!r} has no value in row {row}; fill or remove it.")
+    values: Array = column.to_numpy()
+    return values.astype(np.float64) if values.dtype.kind not in "fiu" else values

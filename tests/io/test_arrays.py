@@ -1,0 +1,143 @@
+"""Arrays of numpy, scipy and MATLAB."""
+
+import io
+
+import h5py
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.io import mmwrite, savemat
+
+from orthonmf.exceptions import InvalidInputError
+from orthonmf.io import read
+
+X = np.array([[1.0, 2.0, 0.0], [0.0, 0.0, 3.0]])
+
+
+def same(found, expected=X):
+    dense = found.toarray() if sparse.issparse(found) else found
+    np.testing.assert_array_equal(dense, expected)
+
+
+@pytest.mark.parametrize("dtype", ["f8", ">f4", "i2", "?"])
+def test_npy_is_read_as_it_is(tmp_path, dtype):
+    np.save(tmp_path / "data.npy", X.astype(dtype))
+    data = read(tmp_path / "data.npy")
+    same(data.X, X.astype(dtype))
+    assert isinstance(data.X, np.memmap)  # not loaded
+    assert data.row_names is None
+    assert data.column_names is None
+
+
+def test_npz_of_scipy_is_sparse_and_that_of_numpy_is_not(tmp_path):
+    sparse.save_npz(tmp_path / "sparse.npz", sparse.csc_array(X))
+    np.savez_compressed(tmp_path / "dense.npz", X=X, y=np.arange(2))
+    found = read(tmp_path / "sparse.npz").X
+    assert found.format == "csr"
+    same(found)
+    same(read(tmp_path / "dense.npz").X)
+
+
+def test_of_several_arrays_one_is_named(tmp_path):
+    np.savez(tmp_path / "data.npz", train=X, test=2 * X)
+    same(read(tmp_path / "data.npz", key="test").X, 2 * X)
+    with pytest.raises(InvalidInputError, match=r"holds several: test, train\. Name one with key"):
+        read(tmp_path / "data.npz")
+    with pytest.raises(InvalidInputError, match=r"holds no matrix 'tset'; it holds test, train\."):
+        read(tmp_path / "data.npz", key="tset")
+
+
+def test_objects_are_never_unpickled(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "sprung"), "w"))
+
+    np.save(tmp_path / "data.npy", np.array([[Trap()]], dtype=object), allow_pickle=True)
+    np.savez(tmp_path / "data.npz", X=np.array([[Trap()]], dtype=object))
+    for name in ("data.npy", "data.npz"):
+        with pytest.raises(InvalidInputError, match=name):
+            read(tmp_path / name)
+    assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz", "mat"])
+def test_every_truncation_is_refused(tmp_path, suffix):
+    path = tmp_path / f"data.{suffix}"
+    {"npy": lambda: np.save(path, X), "npz": lambda: np.savez(path, X=X), "mat": lambda: savemat(path, {"X": X})}[suffix]()
+    whole = path.read_bytes()
+    for length in range(0, len(whole), 7):
+        path.write_bytes(whole[:length])
+        with pytest.raises(InvalidInputError, match=f"data.{suffix}"):
+            read(path)
+
+
+def test_a_size_that_the_file_does_not_have_is_refused(tmp_path):
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": (10**9, 10**6)})
+    (tmp_path / "data.npy").write_bytes(head.getvalue() + bytes(64))
+    with pytest.raises(InvalidInputError, match=r"data.npy"):
+        read(tmp_path / "data.npy")
+
+
+@pytest.mark.parametrize("content", [np.arange(3.0), np.zeros((2, 2, 2)), np.array(1.0), np.array([["a"]]), np.ones((2, 2)) * 1j])
+def test_only_a_matrix_of_numbers_will_do(tmp_path, content):
+    np.save(tmp_path / "data.npy", content)
+    with pytest.raises(InvalidInputError, match=r"expected a matrix \(2-D\) of numbers"):
+        read(tmp_path / "data.npy")
+
+
+@pytest.mark.parametrize("name", ["data.mtx", "data.mtx.gz"])
+def test_matrix_market_sparse_and_dense(tmp_path, name):
+    import gzip
+
+    for matrix in (sparse.coo_array(X), X):
+        buffer = io.BytesIO()
+        mmwrite(buffer, matrix)
+        (tmp_path / name).write_bytes(gzip.compress(buffer.getvalue()) if name.endswith("gz") else buffer.getvalue())
+        found = read(tmp_path / name).X
+        assert sparse.issparse(found) == sparse.issparse(matrix)
+        same(found)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "1 2 3\n",
+        "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1.0\n",
+        "%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1.0\n",
+        "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 x\n",
+    ],
+    ids=["no banner", "an entry missing", "a row too far", "a word"],
+)
+def test_bad_matrix_market_is_refused(tmp_path, content):
+    (tmp_path / "data.mtx").write_text(content)
+    with pytest.raises(InvalidInputError, match=r"data.mtx cannot be read: .*\. Is it complete"):
+        read(tmp_path / "data.mtx")
+
+
+def test_mat_of_every_version(tmp_path):
+    savemat(tmp_path / "dense.mat", {"X": X, "note": "words"})
+    savemat(tmp_path / "sparse.mat", {"X": sparse.csc_array(X), "t": np.arange(3)})
+    same(read(tmp_path / "dense.mat").X)
+    same(read(tmp_path / "sparse.mat", key="X").X)
+    with pytest.raises(InvalidInputError, match="holds several: X, t"):
+        read(tmp_path / "sparse.mat")
+
+
+def test_mat_of_version_7_3_is_transposed_back(tmp_path):
+    path = tmp_path / "data.mat"
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file["dense"] = X.T  # MATLAB's columns come first
+        columns = sparse.csc_array(X)
+        group = file.create_group("sparse")
+        group.attrs["MATLAB_sparse"] = np.uint64(X.shape[0])
+        group["data"], group["ir"], group["jc"] = columns.data, columns.indices.astype("u8"), columns.indptr.astype("u8")
+        empty = file.create_group("empty")
+        empty.attrs["MATLAB_sparse"] = np.uint64(2)
+        empty["jc"] = np.zeros(4, dtype="u8")
+        file.create_group("#refs#")
+    banner = b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\x00\x02IM"
+    path.write_bytes(banner.ljust(512, b"\0") + path.read_bytes()[512:])
+    same(read(path, key="dense").X)
+    same(read(path, key="sparse").X)
+    same(read(path, key="empty").X, np.zeros((2, 3)))

@@ -1,0 +1,134 @@
+"""HDF5: plain datasets, the files of the 10x pipelines, AnnData."""
+
+import gzip
+
+import anndata
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.io import mmwrite
+
+from orthonmf.exceptions import InvalidInputError
+from orthonmf.io import read
+
+X = np.array([[1.0, 2.0, 0.0], [0.0, 0.0, 3.0]])  # two cells, three genes
+CELLS, GENES = ["AAAC-1", "AAAG-1"], ["CD4", "TBCE (ENSG2)", "TBCE (ENSG3)"]
+FEATURES = [("ENSG1", "CD4"), ("ENSG2", "TBCE"), ("ENSG3", "TBCE")]
+
+
+def check(data, X=X, rows=CELLS, columns=GENES):
+    np.testing.assert_array_equal(data.X.toarray() if sparse.issparse(data.X) else data.X, X)
+    assert data.row_names.tolist() == rows
+    assert data.column_names.tolist() == columns
+
+
+def test_the_only_dataset_or_the_one_named(tmp_path):
+    path = tmp_path / "data.h5"
+    with h5py.File(path, "w") as file:
+        file["deep/X"], file["vector"] = X, np.arange(3)
+    np.testing.assert_array_equal(read(path).X, X)
+    with h5py.File(path, "a") as file:
+        file["other"] = 2 * X
+    np.testing.assert_array_equal(read(path, key="/other").X, 2 * X)
+    with pytest.raises(InvalidInputError, match=r"holds several: deep/X, other\. Name one"):
+        read(path)
+
+
+def test_no_dataset(tmp_path):
+    h5py.File(tmp_path / "data.hdf5", "w").close()
+    with pytest.raises(InvalidInputError, match="holds no matrix of numbers"):
+        read(tmp_path / "data.hdf5")
+
+
+def test_10x_h5(tmp_path):
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        by_cell = sparse.csc_array(X.T)
+        group = file.create_group("matrix")
+        group["data"], group["indices"], group["indptr"], group["shape"] = by_cell.data, by_cell.indices, by_cell.indptr, X.T.shape
+        group["barcodes"] = np.array(CELLS, dtype="S")
+        group["features/id"] = np.array([each for each, _ in FEATURES], dtype="S")
+        group["features/name"] = np.array([each for _, each in FEATURES], dtype="S")
+    check(read(tmp_path / "data.h5"))
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("features", ["features.tsv", "genes.tsv"])
+def test_10x_folder(tmp_path, suffix, features):
+    def put(name, content):
+        (tmp_path / f"{name}{suffix}").write_bytes(gzip.compress(content) if suffix else content)
+
+    mmwrite(tmp_path / "counts.mtx", sparse.coo_array(X.T))
+    put("matrix.mtx", (tmp_path / "counts.mtx").read_bytes())
+    put("barcodes.tsv", "\n".join(CELLS).encode())
+    put(features, "".join(f"{id_}\t{name}\tGene Expression\n" for id_, name in FEATURES).encode())
+    data = read(tmp_path)
+    assert data.X.format == "csr"
+    check(data)
+    put("barcodes.tsv", CELLS[0].encode())
+    with pytest.raises(InvalidInputError, match="has 1 names of rows for 2 rows"):
+        read(tmp_path)
+
+
+def test_another_folder_is_refused(tmp_path):
+    with pytest.raises(InvalidInputError, match=r"is a folder without matrix.mtx \(also \.gz\)"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("kind", [np.array, sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array], ids=["dense", "csr", "csc", "array"])
+def test_h5ad_x_layer_and_raw(tmp_path, kind):
+    adata = anndata.AnnData(kind(X), obs=pd.DataFrame(index=CELLS), var=pd.DataFrame(index=GENES))
+    adata.raw = adata.copy()
+    adata = adata[:, :2].copy()
+    adata.layers["counts"] = kind(3 * X[:, :2])
+    adata.write_h5ad(tmp_path / "data.h5ad")
+    check(read(tmp_path / "data.h5ad"), X[:, :2], columns=GENES[:2])
+    check(read(tmp_path / "data.h5ad", key="counts"), 3 * X[:, :2], columns=GENES[:2])
+    check(read(tmp_path / "data.h5ad", key="raw"))
+    with pytest.raises(InvalidInputError, match="holds no layer 'count'; it holds counts"):
+        read(tmp_path / "data.h5ad", key="count")
+
+
+def test_h5ad_without_x_or_raw(tmp_path):
+    anndata.AnnData(obs=pd.DataFrame(index=CELLS), var=pd.DataFrame(index=GENES)).write_h5ad(tmp_path / "data.h5ad")
+    for key, message in ((None, "has no X; name a layer"), ("raw", "has no raw; leave key out"), ("a", "no layer 'a'; it holds none")):
+        with pytest.raises(InvalidInputError, match=message):
+            read(tmp_path / "data.h5ad", key=key)
+
+
+def test_h5ad_names_stored_as_categories_or_records(tmp_path):
+    path = tmp_path / "data.h5ad"
+    with h5py.File(path, "w") as file:
+        file["X"] = X
+        file.create_dataset("obs", data=np.array([(b"AAAC-1", 1), (b"AAAG-1", 2)], dtype=[("index", "S6"), ("n", "i4")]))  # before 0.7
+        var = file.create_group("var")
+        var.attrs["_index"] = "gene"
+        var["gene/categories"], var["gene/codes"] = np.array(GENES[::-1], dtype="S"), np.array([2, 1, 0])
+    check(read(path))
+    with h5py.File(path, "a") as file:
+        del file["var/gene"]
+        file["var/gene/values"], file["var/gene/mask"] = np.array(GENES, dtype="S"), np.zeros(3, dtype=bool)
+    check(read(path))
+
+
+def test_indices_out_of_range_are_refused(tmp_path):
+    path = tmp_path / "data.h5ad"
+    adata = anndata.AnnData(sparse.csr_matrix(X), obs=pd.DataFrame(index=CELLS), var=pd.DataFrame(index=GENES))
+    adata.write_h5ad(path)
+    with h5py.File(path, "a") as file:
+        file["X/indices"][0] = 999
+    with pytest.raises(InvalidInputError, match=r"data\.h5ad cannot be read"):
+        read(path)
+
+
+@pytest.mark.parametrize("name", ["data.h5", "data.h5ad"])
+def test_truncated_hdf5_is_refused(tmp_path, name):
+    path = tmp_path / name
+    with h5py.File(path, "w") as file:
+        file["X"] = X
+    whole = path.read_bytes()
+    for length in (1, 100, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(InvalidInputError, match=f"{name} cannot be read"):
+            read(path)
