@@ -13,14 +13,17 @@ from ..exceptions import InvalidInputError
 from ..experiments import compare as experiment
 from ..experiments import render, runner, table1
 from ..experiments.store import Store
+from . import _options as options
 from ._progress import bar
 from .reproduce import shown, words
 
+EXAMPLES = options.examples("compare genes.csv -k 5", "compare genes.csv -k 5 --methods onmf apx em --runs 10 --out compared")
+
 
 def compare(
-    data: Annotated[Path, typer.Argument(help="Matrix: .csv or .tsv with a header, .npy, or .npz of scipy.sparse.save_npz.")],
+    data: options.Data,
     n_components: Annotated[int, typer.Option("-k", "--components", help="Number of components.")],
-    orthogonal: Annotated[str, typer.Option(help="What belongs to one component: samples (rows) or features (columns).")] = "samples",
+    orthogonal: options.Orthogonal = "samples",
     methods: Annotated[str | None, typer.Option(help="Such as: onmf apx em. All by default.")] = None,
     runs: Annotated[int, typer.Option(help="Runs of each method, with other seeds.")] = 3,
     jobs: Annotated[int, typer.Option(help="Processes at a time.")] = 1,

@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 from .. import demo as demonstration
+from . import _options as options
+
+EXAMPLES = options.examples("demo", "demo --quick --out figures")
 
 
 def demo(

@@ -12,7 +12,12 @@ import typer
 from ..exceptions import InvalidInputError, MissingExtraError
 from ..experiments import criticals, figures, render, runner, table1, table2
 from ..experiments.store import Record, Store, Task
+from . import _options as options
 from ._progress import bar
+
+EXAMPLES = options.examples(
+    "reproduce table2", "reproduce table1 --datasets 1 2 --methods onmf apx --runs 3", "reproduce all --out reproduced"
+)
 
 
 class What(StrEnum):

@@ -1,0 +1,79 @@
+"""Fitting and using a model, with names and one-line warnings."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from .._typing import Array
+from ..estimator import ONMF
+from ..exceptions import InvalidInputError
+from ..factorize import MAX_COMPONENTS
+from ..io import Data
+from ._output import warn
+from ._progress import annealing
+
+MODEL = "model.onmf"
+
+
+def fitted(model: ONMF, data: Data, *, quiet: bool) -> ONMF:
+    """The model, fitted with a bar on the terminal, and the names of the features noted."""
+    with warnings.catch_warnings(record=True) as caught, annealing(_goal(model, data.X), quiet=quiet):
+        warnings.simplefilter("always", ConvergenceWarning)
+        model.fit(data.X)
+    for each in caught if not quiet else []:
+        warn(f"warning: {each.message}")
+    if data.column_names is not None:
+        model.feature_names_in_ = data.column_names.astype(object)  # sparse and plain arrays carry none into fit
+    return model
+
+
+def _goal(model: ONMF, X: Any) -> int:
+    """The number of components at which the annealing ends."""
+    if model.n_components != "auto":
+        return int(model.n_components)
+    n_items = X.shape[0 if model.orthogonal == "samples" else 1]
+    return min(model.max_components or MAX_COMPONENTS, n_items)
+
+
+def load(path: Path) -> ONMF:
+    """A stored model; a folder stands for the model in it."""
+    path = path / MODEL if path.is_dir() else path
+    if not path.is_file():
+        raise InvalidInputError(f"{path} is not a file; expected a model that orthonmf fit wrote.")
+    return ONMF.load(path)
+
+
+def check_names(model: ONMF, data: Data, path: Path) -> None:
+    """Refuse data whose columns are not those of the fit, in their order."""
+    if data.X.shape[1] != model.n_features_in_:
+        raise InvalidInputError(f"{path} has {data.X.shape[1]} columns; the model was fitted on {model.n_features_in_}.")
+    known = getattr(model, "feature_names_in_", None)
+    if known is None or data.column_names is None:
+        return
+    different = np.flatnonzero(data.column_names != known.astype(str))
+    if different.size:
+        j = int(different[0])
+        raise InvalidInputError(
+            f"{path}: column {j + 1} of numbers is {str(data.column_names[j])!r}, in the fit it was {str(known[j])!r}; bring the columns "
+            "into the order of the fit."
+        )
+
+
+@contextmanager
+def names_checked() -> Iterator[None]:
+    """Where ``check_names`` has looked, scikit-learn need not warn that an array has no names."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        yield
+
+
+def names_of(given: Array | None, n: int) -> Array:
+    """Names, or numbers from 0."""
+    return np.arange(n).astype(str) if given is None else given

@@ -1,0 +1,61 @@
+"""The options that several commands share, and what their words mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..exceptions import InvalidInputError
+
+Data = Annotated[
+    Path,
+    typer.Argument(
+        help="Matrix, samples in rows: .csv, .tsv (also .gz), .parquet, .npy, .npz, .mtx (also .gz), .h5, .h5ad, .mat, or a 10x folder.",
+        metavar="DATA",
+    ),
+]
+Model = Annotated[Path, typer.Argument(help="Model that fit wrote, or the folder that holds it.", metavar="MODEL")]
+Key = Annotated[
+    str | None, typer.Option(help="Which matrix, where the file holds several: array, HDF5 path, or layer (raw for the raw counts).")
+]
+Orthogonal = Annotated[str, typer.Option(help="What belongs to one component: samples (rows) or features (columns).")]
+Scaling = Annotated[str, typer.Option(help="item: each item has a scale of its own. none: all items of a component share one.")]
+MaxComponents = Annotated[int | None, typer.Option(help="Where auto stops looking; 32 by default.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+
+
+def examples(*lines: str) -> str:
+    """The end of a help text: commands to copy, each on its own line."""
+    return "\n".join(["\b", "Examples:", *(f"  orthonmf {line}" for line in lines)])
+
+
+def number_of_components(text: str) -> int | str:
+    """``auto`` or a whole number."""
+    if text == "auto":
+        return text
+    if not text.isascii() or not text.isdigit():
+        raise InvalidInputError(f"-k {text!r} is not usable; expected auto or a whole number of at least 1.")
+    return int(text)
+
+
+def sizes(name: str, text: str | None) -> Any:
+    """Bounds from what the user wrote: 18 items, 0.35 of them, or one of either for each component, with commas between."""
+    if text is None:
+        return None
+    values = [_size(name, text, word) for word in text.split(",")]
+    return values if len(values) > 1 else values[0]
+
+
+def _size(name: str, text: str, word: str) -> int | float:
+    for kind in (int, float):
+        try:
+            return kind(word)
+        except ValueError:
+            continue
+    raise InvalidInputError(
+        f"--{name} {text!r} is not usable; expected items (18), a fraction (0.35), or one for each component (10,20,30)."
+    )

@@ -1,0 +1,134 @@
+"""``orthonmf fit``: a matrix to a model, tables and a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .. import __version__
+from .._validation import check_choice
+from ..estimator import ONMF
+from ..io import Data, read, write_table
+from ..io.table import check_table
+from ..report import write_report
+from ..terms import top_terms
+from . import _options as options
+from ._model import MODEL, fitted, names_of
+from ._output import as_json, base_name, check_folder, say, together, write_text
+from .verify import evidence
+
+SUMMARY, REPORT = "summary.json", "report.html"
+FORMS = ("csv", "parquet")
+
+EXAMPLES = options.examples(
+    "fit genes.csv",
+    "fit counts.h5ad --key counts -k 12 --out programmes",
+    "fit patients.parquet -k 3 --capacity 0.35 --force",
+    "fit spectra.npy -k 4 --capacity 10,20,30,40 --scaling none",
+    "fit filtered_feature_bc_matrix -k auto --orthogonal features --json",
+)
+
+
+def fit(
+    data: options.Data,
+    n_components: Annotated[str, typer.Option("-k", "--components", help="Number of components, or auto.", metavar="auto|K")] = "auto",
+    capacity: Annotated[str | None, typer.Option(help="Most items in a component: 18, a fraction 0.35, or one for each, 10,20,30.")] = None,
+    min_size: Annotated[str | None, typer.Option(help="Fewest items in a component, in the same forms.")] = None,
+    orthogonal: options.Orthogonal = "samples",
+    scaling: options.Scaling = "item",
+    max_components: options.MaxComponents = None,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds after which the best answer so far is taken.")] = None,
+    key: options.Key = None,
+    form: Annotated[str, typer.Option("--format", help="Of the tables: csv or parquet.")] = "csv",
+    out: Annotated[Path | None, typer.Option(help="Folder for the results; by default DATA's name with -onmf.")] = None,
+    force: options.Force = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Factorise a matrix into parts that do not overlap, and write the model, the parts, who belongs to which, and a report."""
+    check_choice("format", form, FORMS)
+    model = ONMF(
+        options.number_of_components(n_components),
+        capacity=options.sizes("capacity", capacity),
+        min_size=options.sizes("min-size", min_size),
+        orthogonal=orthogonal,
+        scaling=scaling,
+        max_components=max_components,
+        time_limit=time_limit,
+    )
+    folder = Path(f"{_stem(data)}-onmf") if out is None else out
+    check_folder(folder, [MODEL, SUMMARY, REPORT, *(name for each in FORMS for name in tables(each))], force=force)
+    check_table(folder / tables(form)[0])
+    matrix = read(data, key=key)
+    fitted(model, matrix, quiet=quiet)
+    summary = summarised(model, matrix, base_name(data), form)
+    stale = [name for each in FORMS if each != form for name in tables(each)]
+    with together(folder, stale) as drafts:
+        write_all(model, matrix, summary, drafts)
+    if json:
+        say(as_json({**summary, "folder": str(folder)}))
+    elif not quiet:
+        say(told(model, matrix, folder))
+
+
+def write_all(model: ONMF, matrix: Data, summary: dict[str, Any], folder: Path) -> None:
+    """All the files of a fit."""
+    components, assignments = (folder / name for name in tables(summary["format"]))
+    given = matrix.row_names if model.orthogonal == "samples" else matrix.column_names
+    items = names_of(given, len(model.labels_))
+    model.save(folder / MODEL)
+    columns = names_of(matrix.column_names, model.n_features_in_)
+    heads = ((str(name), model.components_[:, j]) for j, name in enumerate(columns))
+    write_table(components, [("component", range(model.n_components_)), *heads])
+    kind = model.orthogonal.removesuffix("s")
+    write_table(assignments, [(kind, items), ("component", model.labels_), ("scale", model.scale_)])
+    write_text(folder / SUMMARY, as_json(summary) + "\n")
+    write_report(model, folder / REPORT, item_names=items, feature_names=matrix.column_names, title=summary["data"])
+
+
+def summarised(model: ONMF, matrix: Data, name: str, form: str) -> dict[str, Any]:
+    """What was asked and what was found; nothing that another run of the same command would write otherwise."""
+    asked = ("n_components", "capacity", "min_size", "orthogonal", "scaling", "max_components", "time_limit")
+    return {
+        "data": name,
+        "shape": matrix.X.shape,
+        "asked": {parameter: getattr(model, parameter) for parameter in asked},
+        "n_components": model.n_components_,
+        "counts": model.counts_,
+        "status": model.status_,
+        "converged": model.converged_,
+        "critical_betas": model.critical_betas_,
+        "persistence": model.persistence_,
+        "certificate": evidence(model.certificate_),
+        "format": form,
+        "files": sorted([MODEL, SUMMARY, REPORT, *tables(form)]),
+        "version": __version__,
+    }
+
+
+def told(model: ONMF, matrix: Data, folder: Path) -> str:
+    """What was found, for the eye."""
+    certificate = model.certificate_
+    n, p = matrix.X.shape
+    lines = [f"{n} × {p}: {model.n_components_} components of {model.orthogonal}. {model.status_}", ""]
+    for j, terms in enumerate(top_terms(model, matrix.column_names, n_terms=5)):
+        lines.append(f"  {j:>3}  {model.counts_[j]:>7} {model.orthogonal}   {', '.join(term.name for term in terms)}")
+    held = sum(certificate.claims.values())
+    verdict = "holds" if certificate.holds else "FAILS (orthonmf verify says where)"
+    lines += [
+        "",
+        f"Error {certificate.relative_error:.2%} of the data. The certificate {verdict}: {held} of {len(certificate.claims)} claims.",
+    ]
+    return "\n".join([*lines, f"Written to {folder}: open {folder / REPORT}"])
+
+
+def tables(form: str) -> tuple[str, str]:
+    """The names of the two tables."""
+    return f"components.{form}", f"assignments.{form}"
+
+
+def _stem(path: Path) -> str:
+    """The name of a file up to its first dot."""
+    return base_name(path).split(".")[0] or "data"

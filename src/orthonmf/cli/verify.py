@@ -1,0 +1,48 @@
+"""``orthonmf verify``: does the model keep what it claims?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from ..certificate import Certificate
+from ..io import read
+from . import _options as options
+from ._model import check_names, load, names_checked
+from ._output import as_json, say, warn
+
+EXAMPLES = options.examples("verify genes-onmf genes.csv", "verify genes-onmf/model.onmf genes.csv --json")
+
+FAILED = 3
+
+
+def verify(model: options.Model, data: options.Data, key: options.Key = None, json: options.Json = False) -> None:
+    """Recompute every claim about a model from the data it was fitted on. Ends with exit code 3 when one fails."""
+    loaded, matrix = load(model), read(data, key=key)
+    check_names(loaded, matrix, data)
+    if loaded.orthogonal == "samples" and len(loaded.labels_) != matrix.X.shape[0]:
+        warn(
+            f"{data} has {matrix.X.shape[0]} rows, the model was fitted on {len(loaded.labels_)}: claims about its own data may fail here."
+        )
+    with names_checked():
+        certificate = loaded.verify(matrix.X)
+    if json:
+        say(as_json(evidence(certificate)))
+    else:
+        say(f"{certificate}\n{'Every claim holds.' if certificate.holds else 'The certificate FAILS.'}")
+    if not certificate.holds:
+        raise typer.Exit(FAILED)
+
+
+def evidence(certificate: Certificate) -> dict[str, Any]:
+    """A certificate, for scripts."""
+    return {
+        "holds": certificate.holds,
+        "claims": certificate.claims,
+        "error": certificate.error,
+        "relative_error": certificate.relative_error,
+        "lower_bound": certificate.lower_bound,
+        "gap": certificate.gap,
+        "stationarity": certificate.stationarity,
+    }

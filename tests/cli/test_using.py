@@ -1,0 +1,158 @@
+"""rank, predict, verify and report: what is done with data and models."""
+
+import json
+
+import numpy as np
+import pytest
+
+from orthonmf import ONMF
+from orthonmf.cli import main
+from orthonmf.datasets import make_nested
+from orthonmf.io import read
+
+
+def test_rank_by_hand(matrix, capfd):
+    assert main(["rank", str(matrix)]) == 0
+    out = capfd.readouterr().out.splitlines()
+    assert out[0].split() == ["components", "from", "β", "persistence"]
+    assert out[1].split()[0] == "2"
+    assert out[1].endswith("█" * 40 + "  ←")
+    assert out[-1].startswith("Chosen: 2 components. Converged.")
+
+
+def test_rank_is_what_auto_takes(tmp_path, capfd):
+    X = make_nested(64, 6, random_state=0).X
+    np.save(tmp_path / "data.npy", X)
+    assert main(["rank", str(tmp_path / "data.npy"), "--max-components", "8", "--scaling", "none", "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    model = ONMF(max_components=8, scaling="none").fit(X)
+    assert found["n_components"] == model.n_components_
+    assert [row["critical_beta"] for row in found["curve"]] == model.critical_betas_.tolist()
+    assert [row["persistence"] for row in found["curve"][:-1]] == model.persistence_.tolist()
+    assert [row["n_components"] for row in found["curve"]] == list(range(2, 10))
+
+
+def test_rank_of_data_that_never_split(tmp_path, capfd):
+    np.save(tmp_path / "data.npy", np.ones((4, 2)))
+    assert main(["rank", str(tmp_path / "data.npy")]) == 0
+    assert capfd.readouterr().out.startswith("Chosen: 1 components.")
+
+
+def test_predict_agrees_with_the_fit(matrix, fitted, tmp_path, capfd):
+    assert main(["predict", str(fitted), str(matrix)]) == 0
+    assert capfd.readouterr().out == (fitted / "assignments.csv").read_text()
+    for name in ("labels.csv", "labels.parquet"):
+        assert main(["predict", str(fitted / "model.onmf"), str(matrix), "--out", str(tmp_path / name)]) == 0
+        first = (tmp_path / name).read_bytes()
+        assert main(["predict", str(fitted), str(matrix), "--out", str(tmp_path / name), "--force"]) == 0
+        assert (tmp_path / name).read_bytes() == first
+    assert (tmp_path / "labels.csv").read_text() == (fitted / "assignments.csv").read_text()
+
+
+def test_predict_new_samples(fitted, tmp_path, capfd):
+    (tmp_path / "new.csv").write_text("gene,a,b,c\nx,0,0,7\n")
+    assert main(["predict", str(fitted), str(tmp_path / "new.csv"), "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert found["sample"] == ["x"]
+    assert found["component"] == [0]
+    assert found["scale"][0] == pytest.approx(7, rel=1e-3)
+
+
+def test_predict_of_a_model_of_features_gives_the_weights(matrix, tmp_path, capfd):
+    folder = tmp_path / "parts"
+    assert main(["fit", str(matrix), "-k", "2", "--orthogonal", "features", "--out", str(folder), "--quiet"]) == 0
+    assert main(["predict", str(folder), str(matrix), "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    expected = ONMF(2, orthogonal="features").fit_transform(read(matrix).X)
+    np.testing.assert_array_equal(np.transpose([found["component 0"], found["component 1"]]), expected)
+
+
+def test_verify_in_words_and_for_scripts(matrix, fitted, capfd):
+    assert main(["verify", str(fitted), str(matrix)]) == 0
+    out = capfd.readouterr().out
+    assert "[ok] each item belongs to one component" in out
+    assert out.endswith("Every claim holds.\n")
+    assert main(["verify", str(fitted), str(matrix), "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["holds"] is True
+
+
+def test_verify_fails_on_other_data_with_exit_code_3(fitted, tmp_path, capfd):
+    other = tmp_path / "other.csv"
+    other.write_text("gene,a,b,c\ng1,0,0,1\ng2,2,4,0\ng3,3,0,3\ng4,0,9,5\n")
+    assert main(["verify", str(fitted), str(other)]) == 3
+    out = capfd.readouterr().out
+    assert "[FAILS] every item is in its nearest component" in out
+    assert out.endswith("The certificate FAILS.\n")
+    assert main(["verify", str(fitted), str(other), "--json"]) == 3
+    assert json.loads(capfd.readouterr().out)["holds"] is False
+
+
+def test_verify_says_when_the_rows_are_others(fitted, tmp_path, capfd):
+    (tmp_path / "few.csv").write_text("gene,a,b,c\ng1,1,2,0\n")
+    assert main(["verify", str(fitted), str(tmp_path / "few.csv")]) == 3
+    assert "has 1 rows, the model was fitted on 4" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["predict", "verify"])
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("gene,a,b\ng1,1,2\n", "has 2 columns; the model was fitted on 3"),
+        ("gene,a,c,b\ng1,1,2,0\n", "column 2 of numbers is 'c', in the fit it was 'b'"),
+    ],
+)
+def test_other_columns_are_refused(command, rows, message, fitted, tmp_path, capfd):
+    (tmp_path / "other.csv").write_text(rows)
+    assert main([command, str(fitted), str(tmp_path / "other.csv")]) == 2
+    assert message in capfd.readouterr().err
+
+
+def test_the_report_again_is_the_same_report(fitted, capfd):
+    first = (fitted / "report.html").read_bytes()
+    assert main(["report", str(fitted)]) == 2
+    assert "report.html exists; add --force" in capfd.readouterr().err
+    (fitted / "report.html").unlink()
+    assert main(["report", str(fitted)]) == 0
+    assert (fitted / "report.html").read_bytes() == first
+
+
+def test_a_report_elsewhere_with_another_title(fitted, tmp_path):
+    assert main(["report", str(fitted), "--out", str(tmp_path / "talk.html"), "--title", "Cell cycle"]) == 0
+    assert "Cell cycle" in (tmp_path / "talk.html").read_text(encoding="utf-8")
+
+
+def test_a_report_without_tables_or_summary(fitted):
+    before = (fitted / "report.html").read_bytes()
+    (fitted / "assignments.csv").unlink()
+    (fitted / "summary.json").write_text("[]")
+    assert main(["report", str(fitted), "--force"]) == 0
+    after = (fitted / "report.html").read_bytes()
+    assert b"genes.csv" in before
+    assert b"genes.csv" not in after
+
+
+@pytest.mark.parametrize("content", ["", "sample,component,scale\ng1,0,1\n"])
+def test_names_that_are_not_the_models_are_refused(fitted, content, capfd):
+    (fitted / "assignments.csv").write_text(content)
+    assert main(["report", str(fitted), "--force"]) == 2
+    assert "items, the model has 4; run orthonmf fit again" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["predict", "{no}", "{data}"], ["verify", "{no}", "{data}"], ["report", "{no}"]])
+def test_no_model_there(command, matrix, tmp_path, capfd):
+    words = [word.format(no=tmp_path / "none", data=matrix) for word in command]
+    assert main(words) == 2
+    assert "none is not a fi" in capfd.readouterr().err.replace("folder", "file")
+    (tmp_path / "none").mkdir()
+    assert main(words) == 2
+    assert "model.onmf is not a file" in capfd.readouterr().err
+
+
+def test_a_damaged_model_is_refused(matrix, fitted, capfd):
+    path = fitted / "model.onmf"
+    path.write_bytes(path.read_bytes()[:-9])
+    for command in (["predict", str(path), str(matrix)], ["verify", str(path), str(matrix)], ["report", str(fitted), "--force"]):
+        assert main(command) == 2
+        err = capfd.readouterr().err
+        assert err.startswith("orthonmf: ")
+        assert err.count("\n") == 1
