@@ -7,7 +7,6 @@ Figures need matplotlib; without it the table is printed all the same.
 from __future__ import annotations
 
 import argparse
-import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,13 +17,13 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 from ._typing import Array, Labels
 from .datasets import make_nested
 from .estimator import ONMF
 from .metrics import orthogonality, reconstruction_error, sparsity
+from .plot.style import INK, PALETTE, new_figure, styled
 
 # -- the fits ------------------------------------------------------------------------------------------------
 
@@ -128,31 +127,9 @@ def table(rows: Iterable[Sequence[str]]) -> str:
 
 # -- the figures ---------------------------------------------------------------------------------------------
 
-# Okabe and Ito's colours, which stay apart for colour-blind readers.
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#7F7F7F")
-INK, FAINT = "#222222", "#BBBBBB"
-STYLE: dict[Any, Any] = {
-    "font.size": 12,
-    "axes.titlesize": 14,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.titlepad": 12,
-    "axes.labelsize": 12,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "text.color": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "figure.constrained_layout.h_pad": 0.12,
-    "figure.constrained_layout.w_pad": 0.12,
-    "savefig.dpi": 150,
-}
-
 
 def draw(outcomes: dict[str, Outcome], folder: Path) -> list[Path]:
     """Write the figures and return their paths."""
-    import matplotlib as mpl
-
     drawings: dict[str, Callable[[], Any]] = {
         "nested-persistence": lambda: persistence_figure(outcomes["nested"].model),
         "nested-bifurcation": lambda: bifurcation_figure(outcomes["steps"].model),
@@ -161,7 +138,7 @@ def draw(outcomes: dict[str, Outcome], folder: Path) -> list[Path]:
         "digits-pixels": lambda: pixels_figure(outcomes["pixels"].model),
     }
     paths = []
-    with mpl.rc_context(STYLE):
+    with styled():
         for name, drawing in drawings.items():
             with step(f"figure {name}"):
                 paths.append(folder / f"{name}.png")
@@ -169,33 +146,16 @@ def draw(outcomes: dict[str, Outcome], folder: Path) -> list[Path]:
     return paths
 
 
-def _figure(width: float, height: float) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
 def components_figure(outcome: Outcome) -> Any:
     """The components of the digits as images, each with the digit that most of its samples show."""
+    from .plot import ComponentsDisplay
+
     model, target = outcome.model, np.asarray(outcome.case.target)
-    columns = min(10, model.n_components_)
-    rows = -(-model.n_components_ // columns)
-    figure = _figure(1.15 * columns, 1.5 * rows + 0.6)
-    figure.suptitle(
-        f"{model.n_components_} components of {len(outcome.case.X)} handwritten digits: each image belongs to exactly one",
-        x=0.01,
-        ha="left",
-        fontsize=14,
-        fontweight="bold",
-    )
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axis in axes:
-        axis.set_axis_off()
-    for j in range(model.n_components_):
-        axes[j].imshow(model.components_[j].reshape(8, 8), cmap="Greys", vmin=0)
-        shown = np.bincount(target[model.labels_ == j])
-        share = f"{shown.max() / shown.sum():.0%} are {shown.argmax()}"
-        axes[j].set_title(share, pad=5, loc="center", fontsize=11, fontweight="normal")
+    shown = [np.bincount(target[model.labels_ == j]) for j in range(model.n_components_)]
+    captions = [f"{counts.max() / counts.sum():.0%} are {counts.argmax()}" for counts in shown]
+    title = f"{model.n_components_} components of {len(outcome.case.X)} handwritten digits: each image belongs to exactly one"
+    figure = new_figure(11.5, 1.6 * -(-model.n_components_ // 10) + 0.6)
+    ComponentsDisplay.from_estimator(model, image_shape=(8, 8), captions=captions, ax=figure.subplots(), title=title)
     return figure
 
 
@@ -203,7 +163,7 @@ def pixels_figure(model: ONMF) -> Any:
     """The component of each pixel by number and colour, the stronger the darker; blank is always zero."""
     from matplotlib.colors import to_rgb
 
-    figure = _figure(5.6, 6.0)
+    figure = new_figure(5.6, 6.0)
     axis = figure.subplots()
     strength = model.scale_ / np.array([model.scale_[model.labels_ == j].max() for j in model.labels_])
     colors = np.array([to_rgb(PALETTE[j % len(PALETTE)]) for j in model.labels_])
@@ -226,128 +186,32 @@ def pixels_figure(model: ONMF) -> Any:
 
 def persistence_figure(model: ONMF) -> Any:
     """Bars of the persistence against the number of components, the two highest named."""
-    figure = _figure(7.6, 4.4)
-    axis = figure.subplots()
-    length = model.persistence_
-    number = np.arange(2, len(length) + 2)
-    first, second = np.argsort(-length)[:2]
-    axis.bar(number, length, color=FAINT, width=0.75)
-    for i, color, word in ((first, PALETTE[0], "found"), (second, PALETTE[5], "second peak")):
-        axis.bar(number[i], length[i], color=color, width=0.75)
-        note = f"{number[i]} components\n{word}, lasts over\na factor {np.exp(length[i]):.0f} in β"
-        axis.text(number[i] + 0.7, length[i], note, va="top", color=color, fontweight="bold")
-    axis.set(
-        xlabel="number of components $m$",
-        ylabel=r"persistence  $\log\,\beta_{m+1}/\beta_m$",
-        title="Four groups of four clusters: both levels show",
-        xticks=[2, *range(4, number[-1] + 1, 4)],
-        xlim=(1.2, number[-1] + 0.8),
-    )
+    from .plot import PersistenceDisplay
+
+    figure = new_figure(7.6, 4.4)
+    PersistenceDisplay.from_estimator(model, ax=figure.subplots(), title="Four groups of four clusters: both levels show")
     return figure
 
 
 def error_figure(outcome: Outcome) -> Any:
     """The error against the number of components, and the bound that no such partition beats."""
-    case = outcome.case
-    numbers = range(1, outcome.model.n_components_ + 3)
-    proofs = [clone(case.model).set_params(n_components=m).fit(case.X).certificate_ for m in numbers]
-    error = np.array([proof.relative_error for proof in proofs])
-    bound = np.array([(proof.lower_bound or 0.0) / proof.error * proof.relative_error for proof in proofs])
-    figure = _figure(7.6, 4.4)
-    axis = figure.subplots()
-    axis.plot(numbers, error, "o-", color=PALETTE[0], lw=1.8, label="orthonmf, one fit each")
-    axis.fill_between(numbers, bound, error.min() / 5, color=FAINT, alpha=0.4, lw=0, label="proven out of reach")
-    axis.set(
-        yscale="log",
-        ylim=(error.min() / 5, 1),
-        xlim=(0.6, numbers[-1] + 0.4),
-        xticks=[1, *range(4, numbers[-1] + 1, 4)],
-        xlabel="number of components",
-        ylabel="relative error",
-        title="Every fit carries a lower bound",
-    )
-    axis.yaxis.set_major_formatter(lambda value, _: f"{value:.1%}" if value < 0.01 else f"{value:.0%}")
-    axis.legend(frameon=False, loc="upper right")
+    from .plot import ErrorDisplay
+
+    figure = new_figure(7.6, 4.4)
+    ErrorDisplay.from_estimator(outcome.model, outcome.case.X, ax=figure.subplots(), title="Every fit carries a lower bound")
     return figure
 
 
 def bifurcation_figure(model: ONMF) -> Any:
     """The centres as β grows, seen along one direction: every fork is a phase transition."""
-    figure = _figure(8.4, 5.2)
-    axis = figure.subplots()
-    track, critical = Track.of(model), model.critical_betas_
+    from .plot import BifurcationDisplay
+
+    figure = new_figure(8.4, 5.2)
     coarse, fine = sorted(np.argsort(-model.persistence_)[:2] + 2)
-    end = track.last(fine)
-    view = _widest_view(track.projection[end])
-    groups = {leaf: track.ancestor(leaf, track.last(coarse)) for leaf in track.ids[end]}
-    hues = dict(zip(dict.fromkeys(groups.values()), itertools.cycle(PALETTE), strict=False))
-    for leaf, group in groups.items():
-        axis.plot(track.beta, track.path(leaf) @ view, color=hues[group], lw=1.8)
-    trunk = track.beta <= critical[0] * 1.001
-    axis.plot(track.beta[trunk], track.path(0)[trunk] @ view, color=INK, lw=1.8)
-    for m in (coarse, fine):
-        axis.axvspan(critical[m - 2], critical[m - 1], color=FAINT, alpha=0.25, lw=0)
-        middle = np.sqrt(critical[m - 2] * critical[m - 1])
-        axis.text(middle, 1.015, f"{m} components", transform=axis.get_xaxis_transform(), ha="center")
-    axis.set_title(f"First {coarse}, then {fine}: components part as β grows", pad=32)
-    axis.set(
-        xscale="log",
-        xlim=(critical[0] / 4, critical[fine - 1]),
-        xlabel="inverse temperature β",
-        ylabel="centres, along one direction",
-        yticks=[],
+    BifurcationDisplay.from_estimator(
+        model, ax=figure.subplots(), n_components=int(fine), title=f"First {coarse}, then {fine}: components part as β grows"
     )
     return figure
-
-
-@dataclass(frozen=True)
-class Track:
-    """The annealing with β only growing: of the temperatures that were looked at twice, the last look."""
-
-    beta: Array
-    ids: list[tuple[int, ...]]
-    projection: list[Array]
-    parents: dict[int, int]
-    births: dict[int, float]
-
-    @classmethod
-    def of(cls, model: ONMF) -> Track:
-        history = model.history_
-        kept: list[int] = []
-        for i, beta in enumerate(history["beta"]):
-            while kept and history["beta"][kept[-1]] >= beta:
-                kept.pop()
-            kept.append(i)
-        return cls(
-            beta=history["beta"][kept],
-            ids=[history["ids"][i] for i in kept],
-            projection=[history["projection"][i] for i in kept],
-            parents={child: parent for _, parent, child in history["splits"]},
-            births={child: beta for beta, _, child in history["splits"]},
-        )
-
-    def last(self, n_components: int) -> int:
-        """The last temperature with that many components."""
-        return max(i for i, ids in enumerate(self.ids) if len(ids) == n_components)
-
-    def ancestor(self, leaf: int, at: int) -> int:
-        """The component from which ``leaf`` descends at a temperature; splits tried in vain do not count."""
-        while leaf not in self.ids[at] or self.births.get(leaf, 0.0) > self.beta[at]:
-            leaf = self.parents[leaf]
-        return leaf
-
-    def path(self, leaf: int) -> Array:
-        """Where ``leaf``, or its ancestor, was at every temperature, (n_temperatures, 2)."""
-        where = [ids.index(self.ancestor(leaf, i)) for i, ids in enumerate(self.ids)]
-        return np.array([points[j] for points, j in zip(self.projection, where, strict=True)])
-
-
-def _widest_view(points: Array) -> Array:
-    """The direction in the plane along which the closest two points are farthest apart."""
-    angles = np.linspace(0, np.pi, 181)
-    directions = np.stack([np.cos(angles), np.sin(angles)])
-    gaps = np.diff(np.sort(points @ directions, axis=0), axis=0).min(axis=0, initial=np.inf)
-    return np.asarray(directions[:, gaps.argmax()])
 
 
 # -- the command ---------------------------------------------------------------------------------------------

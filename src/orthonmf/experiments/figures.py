@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._typing import Array
-from ..demo import FAINT, INK, PALETTE, STYLE, Track
 from ..estimator import ONMF
+from ..plot import BifurcationDisplay
+from ..plot.style import FAINT, PALETTE, new_figure, percent_ticks, styled
 from . import paper
 from .criticals import Splits, peak
 from .methods import METHODS
@@ -19,21 +19,6 @@ from .problems import N_METAGENES, scaled_genes, times
 from .render import save
 
 _MARKERS = "osD^vPX*<>hpd"
-
-
-@contextmanager
-def styled() -> Iterator[None]:
-    """The style of all figures."""
-    import matplotlib as mpl
-
-    with mpl.rc_context(STYLE):
-        yield
-
-
-def new_figure(width: float, height: float) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 # -- critical values -----------------------------------------------------------------------------------------------------------
@@ -114,7 +99,7 @@ def error_seconds_figure(data: Sequence[dict[str, Any]]) -> Any:
         axis.set(
             xscale="log", yscale="log", xlabel="seconds", ylabel="error", title=f"data set {dataset}" if len(dataset) < 20 else dataset
         )
-        _percent(axis)
+        percent_ticks(axis.yaxis)
     for axis in axes.flat[len(datasets) :]:
         axis.set_axis_off()
     handles = {label: handle for axis in axes.flat for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
@@ -138,17 +123,6 @@ def _point(axis: Any, name: str, row: dict[str, Any]) -> None:
         )
 
 
-def _percent(axis: Any) -> None:
-    """Ticks such as 0.03 % on a logarithmic axis, also where it spans less than a decade."""
-    from matplotlib.ticker import FuncFormatter, LogLocator
-
-    low, high = axis.get_ylim()
-    narrow = high < 10 * low
-    axis.yaxis.set_major_locator(LogLocator(subs=[1 + step / 2 for step in range(18)] if narrow else [1.0, 3.0]))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
-    axis.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
-
-
 # -- bifurcations --------------------------------------------------------------------------------------------------------------
 
 
@@ -158,35 +132,10 @@ def fitted_bifurcation(X: Array) -> ONMF:
 
 
 def bifurcation_figure(model: ONMF, title: str) -> Any:
-    """The centres, seen along their widest direction, against log β: every fork is a phase transition."""
-    track = Track.of(model)
-    # The split past the last number is located, not taken: it is no part of the tree.
-    end = max(i for i, ids in enumerate(track.ids) if {*track.ids[0], *track.parents}.issuperset(ids))
-    points = track.projection[end] - track.projection[end].mean(axis=0)
-    view = np.linalg.svd(points)[2][0]
-    first = model.critical_betas_[0]
-    beta = track.beta / first
+    """The centres, seen along one direction, against log β: every fork is a phase transition."""
     figure = new_figure(8.0, 4.8)
-    axis = figure.subplots()
-    for i, leaf in enumerate(track.ids[end]):
-        axis.plot(beta, track.path(leaf) @ view, color=PALETTE[i % len(PALETTE)], lw=1.8)
-    for critical in model.critical_betas_ / first:
-        axis.axvline(critical, color=FAINT, lw=0.8, zorder=0)
-    trunk = beta <= 1.001
-    axis.plot(beta[trunk], track.path(track.ids[0][0])[trunk] @ view, color=INK, lw=1.8)
-    axis.set(xscale="log", xlabel="β, in units of the first critical value", ylabel="centres, along one direction", title=title)
-    axis.set_xlim(0.5, beta[end])
-    _plain_ticks(axis)
+    BifurcationDisplay.from_estimator(model, ax=figure.subplots(), title=title)
     return figure
-
-
-def _plain_ticks(axis: Any) -> None:
-    """1, 2, 5 instead of powers of ten."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axis.xaxis.set_major_locator(LogLocator(subs=[1.0, 2.0, 5.0]))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.xaxis.set_minor_formatter(NullFormatter())
 
 
 # -- all of them ---------------------------------------------------------------------------------------------------------------

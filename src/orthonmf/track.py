@@ -1,0 +1,125 @@
+"""The annealing as branches: where each component came from, with β only growing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._typing import Array, Labels
+
+__all__ = ["Track", "located", "widest_view"]
+
+
+@dataclass(frozen=True)
+class Track:
+    """The last rise of β in a history, and the branches that lead to its components.
+
+    A transition is looked at from both sides and a bounded fit anneals twice, so β does not only grow in ``history_``. Of the
+    temperatures that were looked at twice, the last look counts.
+
+    Attributes
+    ----------
+    steps : ndarray of shape (n_temperatures,)
+        Which entries of the history these are.
+    beta : ndarray of shape (n_temperatures,)
+        Increasing, finite.
+    ids : list of tuples of int
+        Names of the components at each temperature.
+    projection : list of ndarrays of shape (n_components, 2)
+        The centres in the plane of the history.
+    parents : dict of int to int
+        The tree of splits, as far as the history knows it.
+
+    Examples
+    --------
+    >>> from orthonmf import ONMF
+    >>> from orthonmf.datasets import make_nested
+    >>> track = Track.of(ONMF(scaling="none").fit(make_nested(64, 10, random_state=0).X).history_)
+    >>> len(track.ids[0]), len(track.ids[track.last(16)])
+    (1, 16)
+    """
+
+    steps: Labels
+    beta: Array
+    ids: list[tuple[int, ...]]
+    projection: list[Array]
+    parents: dict[int, int]
+
+    @classmethod
+    def of(cls, history: dict[str, Any]) -> Track:
+        """The track of a fitted model's ``history_``."""
+        steps = _rise(history["beta"], history["n_components"])
+        return cls(
+            steps=steps,
+            beta=np.asarray(history["beta"])[steps],
+            ids=[tuple(history["ids"][i]) for i in steps],
+            projection=[np.asarray(history["projection"][i]) for i in steps],
+            parents={child: parent for _, parent, child in history["splits"]},
+        )
+
+    def last(self, n_components: int) -> int:
+        """The last temperature with that many components, or where there is none, with the most below."""
+        most = max(len(ids) for ids in self.ids if len(ids) <= n_components)
+        return max(i for i, ids in enumerate(self.ids) if len(ids) == most)
+
+    def branches(self, end: int) -> Labels:
+        """For each component at temperature ``end``, the place of its ancestor in ``ids`` at each temperature up to it.
+
+        Returns an array of shape (n_components, end + 1). A name goes on where it was; a new one comes from its parent in the tree or,
+        where the tree does not tell (splits beyond the number that was chosen, bounded fits), from the nearest centre.
+        """
+        places = np.zeros((len(self.ids[end]), end + 1), dtype=np.intp)
+        places[:, end] = np.arange(len(self.ids[end]))
+        for i in range(end - 1, -1, -1):
+            origin = np.array([self._origin(i + 1, j) for j in range(len(self.ids[i + 1]))])
+            places[:, i] = origin[places[:, i + 1]]
+        return places
+
+    def paths(self, end: int) -> Array:
+        """Where the ancestors of each component at ``end`` were, (n_components, end + 1, 2)."""
+        places = self.branches(end)
+        return np.stack([self.projection[i][places[:, i]] for i in range(end + 1)], axis=1)
+
+    def _origin(self, i: int, place: int) -> int:
+        """The place at temperature i − 1 of what component ``place`` at temperature i was then."""
+        before, name = self.ids[i - 1], self.ids[i][place]
+        while name not in before and name in self.parents:
+            name = self.parents[name]
+        if name in before:
+            return before.index(name)
+        return int(np.square(self.projection[i - 1] - self.projection[i][place]).sum(axis=1).argmin())
+
+
+def _rise(beta: Any, n_components: Any) -> Labels:
+    """The entries of the last rise of β: those of the last annealing that no later one is at or below."""
+    kept: list[int] = []
+    for i, value in enumerate(beta):
+        if i and value < beta[i - 1] and n_components[i] == 1 < n_components[i - 1]:  # all in one place again: another annealing
+            kept.clear()
+        while kept and beta[kept[-1]] >= value:
+            kept.pop()
+        if np.isfinite(value):
+            kept.append(i)
+    return np.array(kept, dtype=np.intp)
+
+
+def widest_view(points: Array) -> Array:
+    """The direction in the plane along which the closest two of the points (n, 2) are farthest apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> np.abs(widest_view(np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]]))).round(6)
+    array([1., 0.])
+    """
+    angles = np.linspace(0, np.pi, 181)
+    directions = np.stack([np.cos(angles), np.sin(angles)])
+    gaps = np.diff(np.sort(points @ directions, axis=0), axis=0).min(axis=0, initial=np.inf)
+    return np.asarray(directions[:, gaps.argmax()])
+
+
+def located(model: Any) -> bool:
+    """Whether the critical values of a fitted model were located; with a number of components given, β only leaps from split to split."""
+    return model.n_components == "auto" or model.schedule != "adaptive"
