@@ -82,6 +82,13 @@ class Track:
         places = self.branches(end)
         return np.stack([self.projection[i][places[:, i]] for i in range(end + 1)], axis=1)
 
+    def start(self, end: int) -> int:
+        """The first temperature worth showing up to ``end``: before the first split, a fifth as much of log β as after it."""
+        parted = [i for i in range(end + 1) if len(self.ids[i]) > 1] or [0]
+        first = np.log(self.beta[max(parted[0] - 1, 0)])
+        least = first - 0.2 * (np.log(self.beta[end]) - first)
+        return int(min(np.searchsorted(np.log(self.beta), least), max(parted[0] - 1, 0)))
+
     def _origin(self, i: int, place: int) -> int:
         """The place at temperature i − 1 of what component ``place`` at temperature i was then."""
         before, name = self.ids[i - 1], self.ids[i][place]

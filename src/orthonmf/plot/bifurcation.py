@@ -93,7 +93,8 @@ class BifurcationDisplay(Display):
         branches = track.branches(end)
         spans = _spans(model, len(branches))
         groups = branches[:, track.last(min(spans))] if spans else None
-        display = cls(track.beta[: end + 1], track.paths(end) @ view, branches, groups=groups, spans=spans)
+        shown = slice(track.start(end), end + 1)
+        display = cls(track.beta[shown], (track.paths(end) @ view)[:, shown], branches[:, shown], groups=groups, spans=spans)
         return display.plot(ax=ax, title=title)
 
     def plot(self, ax: Any = None, *, title: str | None = TITLE) -> Self:
@@ -142,10 +143,8 @@ class BifurcationDisplay(Display):
             axis.text(np.sqrt(low * high), 1.015, f"{number} components", transform=axis.get_xaxis_transform(), ha="center")
 
     def _range(self) -> tuple[float, float]:
-        """From some way before the first fork to the end of the last shade."""
-        forks = self._forks()[0]
-        first, last = min(forks, default=self.beta[0]), max([self.beta[-1], *(high for _, high in self.spans.values())])
-        return float(max(first * (first / last) ** 0.2, self.beta[0])), float(last)
+        """To the end of the last shade."""
+        return float(self.beta[0]), float(max([self.beta[-1], *(high for _, high in self.spans.values())]))
 
 
 def _spans(model: Any, most: int) -> dict[int, tuple[float, float]]:

@@ -1,0 +1,204 @@
+"""The sections of the report, each as a piece of HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..terms import Term
+from ..track import located
+from . import pictures
+from .frames import Frames
+from .text import count, escaped, name, number, percent, plural
+from .words import asked as questions
+from .words import evidence, noun, why
+
+__all__ = ["annealing", "asked", "certificate", "components", "key_figures", "number_of_components", "sizes"]
+
+# Named samples that are shown of each component.
+N_EXAMPLES = 5
+
+
+def key_figures(model: Any) -> str:
+    """The four numbers to begin with."""
+    proof = model.certificate_
+    held = sum(proof.claims.values())
+    verdict = f"all {held} claims hold" if proof.holds else f"{len(proof.claims) - held} of {len(proof.claims)} claims fail"
+    sizes = f"{count(min(model.counts_))} to {count(max(model.counts_))}"
+    cells = [
+        (count(model.n_components_), "component" if model.n_components_ == 1 else "components", ""),
+        (sizes if min(model.counts_) < max(model.counts_) else count(max(model.counts_)), f"{noun(model)}s in a component", ""),
+        (percent(proof.relative_error), "relative error", ""),
+        ("Certified" if proof.holds else "Not certified", verdict, "good" if proof.holds else "bad"),
+    ]
+    return "".join(f'<div><dt>{label}</dt><dd class="{kind}">{value}</dd></div>' for value, label, kind in cells)
+
+
+def asked(model: Any) -> str:
+    """The parameters in words."""
+    return "".join(f"<div><dt>{escaped(question)}</dt><dd>{escaped(answer)}</dd></div>" for question, answer in questions(model))
+
+
+def number_of_components(model: Any) -> str:
+    """Why there are this many, with the persistence where it was measured."""
+    text = "".join(f"<p>{escaped(sentence)}</p>" for sentence in why(model))
+    if not located(model) or not np.isfinite(model.persistence_).any():
+        return text
+    rows = [
+        [(m, str(m)), (beta, number(beta)), (length, number(length, 3)), (np.exp(length), number(np.exp(length), 3))]
+        for m, beta, length in zip(range(2, len(model.persistence_) + 2), model.critical_betas_, model.persistence_, strict=False)
+        if np.isfinite(length)
+    ]
+    table = _table(
+        "Critical values", ("Components", "First exist at β", "Persistence", "Last over a factor"), rows, chosen=model.n_components_
+    )
+    return f"{text}{pictures.persistence_picture(model)}<details><summary>The numbers behind the picture</summary>{table}</details>"
+
+
+def annealing(model: Any, frames: Frames | None) -> str:
+    """The moving picture."""
+    if frames is None:
+        return "<p>There was one component at every temperature, so there is nothing to show: no split took place.</p>"
+    first, last = frames.first, len(frames.beta) - 1
+    shade = f" Shaded: where {plural(model.n_components_, 'component')} last." if pictures.lasting(model) else ""
+    tree = "The components, seen along one direction, as β grows."
+    plane = "The same in the plane in which the data spread most, at the β above. Lines show where each came from."
+    facts = (
+        ("β", "beta", number(frames.beta[first])),
+        ("components", "count", str(frames.counts[first])),
+        ("free energy J", "energy", number(frames.free_energy[first])),
+        ("distortion D", "distortion", number(frames.distortion[first])),
+    )
+    readings = "".join(f'<div><dt>{label}</dt><dd id="at-{key}">{value}</dd></div>' for label, key, value in facts)
+    return (
+        f"<p>{_how_annealed(model)}</p>"
+        '<div class="controls" hidden><label for="temperature">Inverse temperature β</label>'
+        f'<input id="temperature" type="range" min="0" max="{last}" value="{first}" step="1" aria-valuetext="{frames.caption(first)}">'
+        '<button id="play" type="button">Play</button></div>'
+        f'<dl class="readings">{readings}</dl>'
+        f'<div class="pair">{_figure(pictures.tree_picture(model, frames), tree + shade)}'
+        f"{_figure(pictures.plane_picture(frames), plane)}</div>"
+    )
+
+
+def _how_annealed(model: Any) -> str:
+    """What the picture is, and what it is not."""
+    text = "Each item belongs to every component with a probability; as β grows, these sharpen and components part."
+    if model.certificate_.bounds is not None:
+        text += " This is the annealing under the bounds."
+    elif not located(model):
+        text += " With the number given, few temperatures were needed."
+    return text + (" The result was then refined, so the components at the end are near these, not equal to them." if model.refine else "")
+
+
+def _figure(picture: str, caption: str) -> str:
+    return f"<figure>{picture}<figcaption>{caption}</figcaption></figure>"
+
+
+def sizes(model: Any) -> str:
+    """The size of each component against its bounds."""
+    proof, bounds = model.certificate_, model.certificate_.bounds
+    values = np.asarray(model.counts_ if proof.loads is None else proof.loads, dtype=float)
+    total = max(float(values.sum()), 1e-300)
+    upper = None if bounds is None or (bounds.upper >= proof.n_items).all() else bounds.upper
+    lower = None if bounds is None or (bounds.lower <= 0).all() else bounds.lower
+    top = max(float(values.max()), *(float(np.max(bound)) for bound in (upper, lower) if bound is not None), 1.0)
+    unit = f"{noun(model).capitalize()}s" if proof.loads is None else "Size, in mean items"
+    header = ["Component", unit, "Share", *(["Fewest"] if lower is not None else []), *(["Most"] if upper is not None else []), ""]
+    rows = []
+    for j, value in enumerate(values):
+        limits = [None if bound is None else float(bound[j]) for bound in (lower, upper)]
+        cells = [(j + 1, str(j + 1)), (value, count(value)), (value / total, percent(value / total))]
+        cells += [(limit, count(limit)) for limit in limits if limit is not None]
+        rows.append([*cells, (None, pictures.size_bar(float(value), top, *limits))])
+    return f"<p>{_size_summary(model, values, upper)}</p>" + _table("Size of each component", header, rows)
+
+
+def _size_summary(model: Any, values: Any, upper: Any) -> str:
+    if upper is None:
+        return f"No upper bound was in force. The largest component has {percent(values.max() / values.sum())} of all."
+    full = int(np.sum(values >= upper))
+    over = int(np.sum(values > upper * (1 + 1e-9)))
+    if over:
+        return f"The bounds are soft: {plural(over, 'component')} of {len(values)} exceed theirs. The mark on each bar is the bound."
+    return f"{full} of {len(values)} components are full. The mark on each bar is the bound."
+
+
+def components(model: Any, terms: list[list[Term]], item_names: list[str] | None) -> str:
+    """A card for each component: its size, its leading features, and some of its samples where they have names."""
+    return '<div class="cards">' + "".join(_card(model, j, leading, item_names) for j, leading in enumerate(terms)) + "</div>"
+
+
+def _card(model: Any, j: int, leading: list[Term], item_names: list[str] | None) -> str:
+    size, share = int(model.counts_[j]), model.counts_[j] / max(len(model.labels_), 1)
+    top = leading[0].weight if leading else 1.0
+    lines = "".join(
+        f'<li>{name(term.name)}{pictures.weight_bar(term.weight / top)}<span class="value">{number(term.weight, 3)}</span></li>'
+        for term in leading
+    )
+    listed = f"<ol>{lines}</ol>" if leading else "<p>All weights are zero.</p>"
+    examples = "" if item_names is None else _examples(model, j, item_names)
+    return f"<article><h3>Component {j + 1}</h3><p>{plural(size, noun(model))}, {percent(share)}</p>{listed}{examples}</article>"
+
+
+def _examples(model: Any, j: int, names: list[str]) -> str:
+    """The samples of largest scale, by name."""
+    members = np.flatnonzero(model.labels_ == j)
+    best = members[np.argsort(-model.scale_[members], kind="stable")][:N_EXAMPLES]
+    listed = ", ".join(name(names[i]) for i in best)
+    more = len(members) - len(best)
+    return f'<p class="examples">Largest: {listed}{f" and {count(more)} more" if more else ""}</p>'
+
+
+def certificate(model: Any) -> str:
+    """Every claim, whether it holds, and the number that says so."""
+    proof = model.certificate_
+    words = evidence(proof, noun(model))
+    rows = [
+        [(claim, claim[0].upper() + claim[1:]), (held, _verdict(held)), (None, words.get(claim, ""))]
+        for claim, held in proof.claims.items()
+    ]
+    notes = f"The error ‖X − TC‖ is {number(proof.error)}, which is {percent(proof.relative_error)} of ‖X‖."
+    if proof.loads is not None:
+        notes += " Items have sizes: whether the assignment is the best is a packing problem, and not claimed."
+    if proof.kkt_residual is not None:
+        notes += f" The relaxed problem under the bounds was solved to a residual of {number(proof.kkt_residual, 2)}."
+    return f"<p>{notes}</p>" + _table("What is claimed, and what proves it", ("Claim", "Holds", "Evidence"), rows)
+
+
+def _verdict(held: bool) -> str:
+    return '<span class="good">✓ yes</span>' if held else '<span class="bad">✗ no</span>'
+
+
+# -- helpers -------------------------------------------------------------------------------------------------------------------
+
+
+def _table(caption: str, header: Sequence[str], rows: list[list[tuple[Any, str]]], chosen: Any = None) -> str:
+    """A table whose columns with values can be sorted; cells are (value or None, HTML)."""
+    anchor = caption.split(",")[0].replace(" ", "-").lower()
+    heads = "".join(_head(title, *rows[0][i]) for i, title in enumerate(header))
+    body = "".join(f"<tr{' class=chosen' if chosen is not None and row[0][0] == chosen else ''}>{_cells(row)}</tr>" for row in rows)
+    return (
+        f'<div class="scroll" role="region" aria-labelledby="{anchor}" tabindex="0"><table><caption id="{anchor}">{caption}</caption>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _head(title: str, value: Any, _: str) -> str:
+    kind = ' class="number"' if _numeric(value) else ""
+    return f'<th scope="col"{kind}{"" if value is None else " data-sort"}>{title or "<span class=unseen>Bar</span>"}</th>'
+
+
+def _cells(row: list[tuple[Any, str]]) -> str:
+    return "".join(_cell(value, shown, head=i == 0) for i, (value, shown) in enumerate(row))
+
+
+def _cell(value: Any, shown: str, *, head: bool) -> str:
+    attributes = f' class="number" data-value="{float(value)!r}"' if _numeric(value) else ""
+    return f'<th scope="row"{attributes}>{shown}</th>' if head else f"<td{attributes}>{shown}</td>"
+
+
+def _numeric(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
