@@ -60,7 +60,9 @@ def number_of_components(model: Any) -> str:
 def annealing(model: Any, frames: Frames | None) -> str:
     """The moving picture."""
     if frames is None:
-        return "<p>There was one component at every temperature, so there is nothing to show: no split took place.</p>"
+        nothing = "There is one component, so nothing parts."
+        unseen = "No split was recorded at a temperature that can be drawn: in the units of X, β may be out of the range of numbers."
+        return f"<p>{nothing if model.n_components_ == 1 else unseen}</p>"
     first, last = frames.first, len(frames.beta) - 1
     shade = f" Shaded: where {plural(model.n_components_, 'component')} last." if pictures.lasting(model) else ""
     tree = "The components, seen along one direction, as β grows."

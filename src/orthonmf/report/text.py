@@ -53,9 +53,9 @@ def percent(share: float) -> str:
     Examples
     --------
     >>> percent(0.4009), percent(1.0), percent(1e-9)
-    ('40.1 %', '100 %', 'below 0.001 %')
+    ('40.1 %', '100 %', 'less than 0.001 %')
     """
-    return "below 0.001 %" if 0 < share < 1e-5 else f"{number(100 * share, 3)} %"
+    return "less than 0.001 %" if 0 < share < 1e-5 else f"{number(100 * share, 3)} %"
 
 
 def plural(value: int, noun: str) -> str:

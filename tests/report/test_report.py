@@ -1,0 +1,267 @@
+"""The report says what the model holds, to the same bytes every time, and data never become markup."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+
+from orthonmf import ONMF
+from orthonmf.datasets import make_nested
+from orthonmf.exceptions import InvalidInputError
+from orthonmf.report import page, render, write_report
+from orthonmf.report.frames import MOST_FRAMES, Frames
+from orthonmf.report.words import asked, evidence, why
+
+X = load_digits().data[:60]
+NESTED = make_nested(64, 10, random_state=0).X
+VOID = {"meta", "input", "br", "img", "link"}
+
+
+class Page(HTMLParser):
+    """The elements of a page; fails on tags that do not nest."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.elements, self.text = [], [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        assert len(attrs) == len(dict(attrs))
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+    def tags(self, name):
+        return [attributes for tag, attributes in self.elements if tag == name]
+
+
+def words_of(text):
+    return " ".join(" ".join(Page(text).text).split())
+
+
+def models():
+    return {
+        "auto": lambda: ONMF(scaling="none").fit(NESTED),
+        "given": lambda: ONMF(3).fit(X),
+        "one": lambda: ONMF(1).fit(X),
+        "alike": lambda: ONMF().fit(np.ones((5, 3))),
+        "bounded": lambda: ONMF(4, capacity=20, min_size=5).fit(X),
+        "named bounds": lambda: ONMF(3, capacity=[30, 20, 10]).fit(X),
+        "soft": lambda: ONMF(3, capacity=0.25, capacity_penalty=0.1).fit(X[:24]),
+        "sizes": lambda: ONMF(3, capacity=0.25, capacity_penalty=0.1).fit(X, item_size=X.sum(axis=1)),
+        "features": lambda: ONMF(4, orthogonal="features", scaling="none").fit(X),
+        "flow": lambda: ONMF(2, capacity=35, solver="cbf", tol=1e-3).fit(X),
+        "tiny": lambda: ONMF(3, scaling="none").fit(X * 1e-200),
+        "idle bounds": lambda: ONMF(3, capacity=60).fit(X),
+    }
+
+
+@pytest.fixture(scope="module", params=list(models()))
+def model(request):
+    return models()[request.param]()
+
+
+def test_a_report_worked_by_hand():
+    data = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0]])
+    text = words_of(render(ONMF(2).fit(data), feature_names=["apple", "pear", "bolt"], item_names=["a", "b", "c"], title="By hand"))
+    for expected in (
+        "By hand",
+        "3 samples in 2 components, 1 to 2 in each, with a relative error of less than 0.001 %.",
+        "2 components were asked for.",
+        "Component 1 2 samples, 66.7 % pear 0.894 apple 0.447 Largest: b , a",
+        "Component 2 1 sample, 33.3 % bolt 1 Largest: c",
+        "Each item belongs to one component ✓ yes No sample has more than 1 nonzero.",
+    ):
+        assert expected in text
+
+
+def test_every_kind_of_model_has_a_page_that_nests_and_names_nothing_twice(model):
+    found = Page(render(model))
+    ids = [attributes["id"] for _, attributes in found.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    links = [attributes["href"] for attributes in found.tags("a")]
+    labels = [name for _, attributes in found.elements for name in attributes.get("aria-labelledby", "").split()]
+    assert set(ids).issuperset([link.removeprefix("#") for link in links] + labels)
+    assert not any(key.startswith("on") or key in {"src", "style"} for _, attributes in found.elements for key in attributes)
+
+
+def test_the_same_model_gives_the_same_bytes(model, tmp_path):
+    first = write_report(model, tmp_path / "first.html").read_bytes()
+    assert write_report(model, tmp_path / "second.html").read_bytes() == first
+    assert first.decode("utf-8") == render(model)
+    assert str(tmp_path).encode() not in first
+
+
+def test_every_claim_has_its_evidence(model):
+    assert evidence(model.certificate_, "sample").keys() >= model.certificate_.claims.keys()
+
+
+def test_numbers_are_shown_for_people(model):
+    text = words_of(re.sub(r"<(script|style).*?</\1>", "", render(model), flags=re.S))
+    assert not re.search(r"\d[eE][-+]\d|\bnan\b|\binf\b|None", text)
+
+
+def test_nothing_is_loaded_and_only_these_scripts_run(model):
+    text = render(model)
+    assert not re.search(r"https?:|url\(|@import", text)
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    inline = re.findall(r"<(style|script)>(.*?)</\1>", text, flags=re.S)
+    assert [tag for tag, _ in inline] == ["style", "script"]
+    for _, body in inline:
+        assert f"'sha256-{page._hash(body)}'" in policy
+
+
+ATTACKS = [
+    "<script>alert(1)</script>",
+    "</script><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "$title ${x} $$",
+    "<!--",
+    "é" * 90,
+]
+
+
+def test_names_are_data():
+    data = np.abs(load_iris().data[:30]).repeat(2, axis=1)[:, :6]
+    harmless = Page(render(ONMF(2).fit(data), item_names=["a"] * 30, feature_names=list("abcdef"), title="t"))
+    for title in ATTACKS:
+        text = render(ONMF(2).fit(data), item_names=[ATTACKS[i % 6] for i in range(30)], feature_names=ATTACKS, title=title)
+        assert [tag for tag, _ in Page(text).elements] == [tag for tag, _ in harmless.elements]
+        assert title in Page(text).text
+
+
+def test_feature_names_come_from_the_pipeline():
+    pipeline = make_pipeline(TfidfVectorizer(), ONMF(2)).fit(["apple pear apple", "pear apple", "bolt nut", "nut bolt bolt"])
+    assert "Component 2 2 samples, 50 % bolt" in words_of(render(pipeline))
+
+
+def test_names_must_be_as_many_as_what_they_name():
+    model = ONMF(2).fit(X)
+    with pytest.raises(InvalidInputError, match="item_names has 2 entries; expected 60, one for each sample"):
+        render(model, item_names=["a", "b"])
+    with pytest.raises(InvalidInputError, match="feature_names has 1 entries"):
+        render(model, feature_names=["a"])
+
+
+def test_items_are_features_where_features_are_assigned():
+    model = ONMF(2, orthogonal="features").fit(X[:, 18:22])
+    assert render(model, item_names=list("abcd")) == render(model, feature_names=list("abcd"))
+
+
+def test_a_model_must_be_fitted(tmp_path):
+    with pytest.raises(NotFittedError):
+        write_report(ONMF(), tmp_path / "page.html")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_large_model_stays_small():
+    """30 components of 20 000 features, with long names, and as many temperatures as may be."""
+    rng = np.random.default_rng(0)
+    centres = rng.gamma(0.1, size=(30, 20_000))
+    data = np.repeat(centres, 3, axis=0) + 0.01 * rng.random((90, 20_000))
+    model = ONMF(30).fit(data.astype(np.float32))
+    frames = Frames.of(ONMF(scaling="none", schedule=1.02, max_components=4).fit(NESTED))
+    per_frame = len(json.dumps(frames.data())) / frames.points.shape[0] / len(frames.beta)
+    names = [f"{i} " + "x" * 60 for i in range(20_000)]
+    assert len(render(model, feature_names=names).encode()) + 30 * MOST_FRAMES * per_frame < 500_000
+
+
+# -- words ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "question", "answer"),
+    [
+        ({"n_components": 3}, "Number of components", "3, as given"),
+        ({"max_components": 4}, "Number of components", "to be found from the data, up to 4"),
+        ({"n_components": 3, "capacity": 0.5}, "Most in a component", "30 samples (0.5 of all)"),
+        ({"n_components": 3, "capacity": [30, 20, 15]}, "Most in a component", "30, 20, 15 samples, in the order of the components"),
+        ({"n_components": 3, "capacity": 60}, "Most in a component", "60, which excludes nothing"),
+        ({"n_components": 3, "min_size": 10}, "Fewest in a component", "10 samples"),
+        ({"n_components": 3, "orthogonal": "features"}, "What belongs to one component", "each feature, a column of X"),
+        ({"n_components": 3, "refine": False, "n_jobs": 1}, "Other settings", "refine=False"),
+    ],
+)
+def test_parameters_are_said_in_words(parameters, question, answer):
+    assert dict(asked(ONMF(**parameters).fit(X)))[question] == answer
+
+
+def test_a_second_lasting_number_is_named():
+    assert "4 components also last" in why(ONMF(scaling="none").fit(NESTED))[-1]
+
+
+def test_where_nothing_lasts_it_is_said():
+    noise = np.random.default_rng(0).gamma(10.0, size=(60, 10))
+    assert "no separate parts" in why(ONMF(max_components=6).fit(noise))[-1]
+
+
+# -- frames --------------------------------------------------------------------------------------------------------------------
+
+
+def test_frames_run_from_one_component_past_those_of_the_model():
+    model = ONMF(scaling="none", schedule=1.02, max_components=18).fit(NESTED)
+    frames = Frames.of(model)
+    assert len(frames.beta) <= MOST_FRAMES + 2 * 18 + 2
+    assert frames.counts[0] == 1
+    assert frames.counts[frames.first] == model.n_components_ == 16
+    assert (np.diff(frames.beta) > 0).all()
+    assert (np.diff(frames.counts) >= 0).all()
+    assert len(set(frames.hues)) == 4
+
+
+def test_all_that_is_drawn_lies_in_the_picture(model):
+    frames = Frames.of(model)
+    if frames is None:
+        assert model.n_components_ == 1 or not np.isfinite(model.history_["beta"]).any()
+        return
+    assert ((frames.points >= 0) & (frames.points <= [440, 300])).all()
+    assert ((frames.heights >= 0) & (frames.heights <= 300)).all()
+    assert ((frames.x >= 0) & (frames.x <= 440)).all()
+    assert frames.counts[frames.first] == len({tuple(point) for point in frames.points[:, frames.first].tolist()})
+
+
+# -- colours -------------------------------------------------------------------------------------------------------------------
+
+
+def luminance(colour):
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    return np.dot([0.2126, 0.7152, 0.0722], [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels])
+
+
+def contrast(one, other):
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_black_on_white_has_the_contrast_of_the_guideline():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_text_and_graphics_have_contrast(scheme):
+    blocks = re.findall(r":root \{(.*?)\}", page._part("report.css"), flags=re.S)
+    colours = dict(re.findall(r"--(\w+): (#\w{6});", blocks[scheme]))
+    for ground in ("page", "card", "soft"):
+        for text in ("ink", "dim", "accent", "good", "bad"):
+            assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
+    for mark in ("accent", *(f"hue{i}" for i in range(8))):
+        assert contrast(colours[mark], colours["card"]) >= 3, mark
+        assert contrast(colours[mark], colours["soft"]) >= 3, mark
