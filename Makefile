@@ -10,7 +10,7 @@ BENCH_STAMP := $(VENV)/.installed-bench
 ORTHONMF_DATA ?= $(abspath $(wildcard ../shared/data))
 export ORTHONMF_DATA
 
-.PHONY: help setup demo test lint bench dist check-dist clean
+.PHONY: help setup browser demo test lint docs bench dist check-dist clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -26,6 +26,16 @@ $(STAMP): pyproject.toml
 $(BENCH_STAMP): $(STAMP)
 	$(PY) -m pip install --quiet --editable '.[bench]'
 	touch $@
+
+# The browser in which the report is tested; `make test CHROMIUM=/path/to/chromium` takes another.
+CHROMIUM ?= /usr/bin/chromium
+export CHROMIUM
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+
+browser: ## install Chromium from Debian's packages, for the tests of the report
+	@if [ -x $(CHROMIUM) ]; then echo "$(CHROMIUM) is there."; \
+	elif command -v apt-get > /dev/null; then $(SUDO) apt-get update -q && $(SUDO) apt-get install -qy --no-install-recommends chromium; \
+	else echo "No apt-get here: install Chromium by other means and run make test CHROMIUM=/path/to/chromium" >&2; exit 1; fi
 
 demo: $(STAMP) ## run the demonstration; its files go to demo-output
 	$(PY) -m orthonmf.demo --out demo-output

@@ -1,9 +1,11 @@
 """The annealing as branches: β only grows, and every component has one ancestor."""
 
+import doctest
+
 import numpy as np
 import pytest
 
-from orthonmf import ONMF
+from orthonmf import ONMF, track
 from orthonmf.datasets import make_nested
 from orthonmf.track import Track, located, widest_view
 
@@ -17,6 +19,10 @@ def written(beta, ids, positions, splits=()):
         "projection": [np.array([[x, 0.0] for x in at]) for at in positions],
         "splits": list(splits),
     }
+
+
+def test_examples_run():
+    assert doctest.testmod(track).failed == 0
 
 
 def test_a_child_comes_from_its_parent_in_the_tree():

@@ -146,16 +146,22 @@ def draw(outcomes: dict[str, Outcome], folder: Path) -> list[Path]:
     return paths
 
 
+def majorities(model: ONMF, target: Labels) -> list[str]:
+    """For each component, what most of its samples are."""
+    shown = [np.bincount(target[model.labels_ == j]) for j in range(model.n_components_)]
+    return [f"{counts.max() / counts.sum():.0%} are {counts.argmax()}" for counts in shown]
+
+
 def components_figure(outcome: Outcome) -> Any:
     """The components of the digits as images, each with the digit that most of its samples show."""
     from .plot import ComponentsDisplay
 
-    model, target = outcome.model, np.asarray(outcome.case.target)
-    shown = [np.bincount(target[model.labels_ == j]) for j in range(model.n_components_)]
-    captions = [f"{counts.max() / counts.sum():.0%} are {counts.argmax()}" for counts in shown]
+    model = outcome.model
     title = f"{model.n_components_} components of {len(outcome.case.X)} handwritten digits: each image belongs to exactly one"
     figure = new_figure(11.5, 1.6 * -(-model.n_components_ // 10) + 0.6)
-    ComponentsDisplay.from_estimator(model, image_shape=(8, 8), captions=captions, ax=figure.subplots(), title=title)
+    ComponentsDisplay.from_estimator(
+        model, image_shape=(8, 8), captions=majorities(model, np.asarray(outcome.case.target)), ax=figure.subplots(), title=title
+    )
     return figure
 
 

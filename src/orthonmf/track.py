@@ -9,7 +9,7 @@ import numpy as np
 
 from ._typing import Array, Labels
 
-__all__ = ["Track", "located", "widest_view"]
+__all__ = ["Track", "criticals", "located", "widest_view"]
 
 
 @dataclass(frozen=True)
@@ -130,3 +130,9 @@ def widest_view(points: Array) -> Array:
 def located(model: Any) -> bool:
     """Whether the critical values of a fitted model were located; with a number of components given, β only leaps from split to split."""
     return model.n_components == "auto" or model.schedule != "adaptive"
+
+
+def criticals(model: Any) -> Array:
+    """The critical values along the track of a fitted model; none where they were not located, or under bounds, which anneal once more."""
+    known = located(model) and model.certificate_.bounds is None
+    return np.asarray(model.critical_betas_) if known else np.zeros(0)

@@ -1,5 +1,6 @@
 """Displays show what the model holds, on the axis that is given, and leave matplotlib as it was."""
 
+import doctest
 import sys
 
 import numpy as np
@@ -222,6 +223,11 @@ def test_the_figure_is_not_blank_and_nothing_is_cut_off(display, nested, tmp_pat
     assert 0.01 < np.mean(np.any(pixels < 0.9, axis=2)) < 0.9
     edge = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
     assert (edge == 1).all()
+
+
+@pytest.mark.parametrize("display", [*DISPLAYS, ErrorDisplay])
+def test_examples_run(display):
+    assert doctest.testmod(sys.modules[display.__module__]).failed == 0
 
 
 @pytest.mark.parametrize("display", DISPLAYS)

@@ -12,7 +12,7 @@ from orthonmf import ONMF
 from orthonmf.datasets import make_nested
 from orthonmf.report import write_report
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
 LONG = [f"{'a_name_without_any_space_' * 3}{i}" for i in range(64)]
 

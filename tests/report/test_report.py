@@ -1,5 +1,6 @@
 """The report says what the model holds, to the same bytes every time, and data never become markup."""
 
+import doctest
 import json
 import re
 from html.parser import HTMLParser
@@ -15,6 +16,7 @@ from orthonmf import ONMF
 from orthonmf.datasets import make_nested
 from orthonmf.exceptions import InvalidInputError
 from orthonmf.report import page, render, write_report
+from orthonmf.report import text as report_text
 from orthonmf.report.frames import MOST_FRAMES, Frames
 from orthonmf.report.words import asked, evidence, why
 
@@ -75,6 +77,11 @@ def models():
 @pytest.fixture(scope="module", params=list(models()))
 def model(request):
     return models()[request.param]()
+
+
+def test_examples_run():
+    assert doctest.testmod(page).failed == 0
+    assert doctest.testmod(report_text).failed == 0
 
 
 def test_a_report_worked_by_hand():
@@ -260,8 +267,8 @@ def test_text_and_graphics_have_contrast(scheme):
     blocks = re.findall(r":root \{(.*?)\}", page._part("report.css"), flags=re.S)
     colours = dict(re.findall(r"--(\w+): (#\w{6});", blocks[scheme]))
     for ground in ("page", "card", "soft"):
-        for text in ("ink", "dim", "accent", "good", "bad"):
-            assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
+        for words in ("ink", "dim", "accent", "good", "bad"):
+            assert contrast(colours[words], colours[ground]) >= 4.5, (words, ground)
     for mark in ("accent", *(f"hue{i}" for i in range(8))):
         assert contrast(colours[mark], colours["card"]) >= 3, mark
         assert contrast(colours[mark], colours["soft"]) >= 3, mark

@@ -8,8 +8,8 @@ import numpy as np
 
 from .._typing import Array
 from ..exceptions import InvalidInputError
-from ..track import Track, located, widest_view
-from ..transitions import MIN_PERSISTENCE
+from ..track import Track, criticals, widest_view
+from ..transitions import MIN_PERSISTENCE, persistence
 from ._display import Display, fitted
 from .style import FAINT, INK, PALETTE, plain_ticks
 
@@ -149,9 +149,8 @@ class BifurcationDisplay(Display):
 
 def _spans(model: Any, most: int) -> dict[int, tuple[float, float]]:
     """The two numbers of components, up to ``most``, that last longest, where they were located and last at all."""
-    if not located(model) or model.certificate_.bounds is not None:  # under bounds the last annealing is another
-        return {}
-    critical, length = model.critical_betas_, model.persistence_[: most - 1]
+    critical = criticals(model)
+    length = persistence(critical)[: most - 1]
     lasting = np.flatnonzero(np.isfinite(length) & (length >= MIN_PERSISTENCE))
     best = lasting[np.argsort(-length[lasting], kind="stable")][:2]
     return {int(i) + 2: (float(critical[i]), float(critical[i + 1])) for i in sorted(best)}

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._typing import Array
 from ..exceptions import InvalidInputError
-from ..track import Track
+from ..track import Track, criticals
 from ._display import Display, fitted
 from .style import FAINT, PALETTE, plain_ticks
 
@@ -89,9 +89,7 @@ class HistoryDisplay(Display):
         if len(steps) < 2:
             raise InvalidInputError(f"The history holds {len(steps)} temperatures; expected two or more. Fit items that differ.")
         columns = {name: history[name][steps] for name in ("beta", "free_energy", "distortion", "entropy", "n_components")}
-        # Under bounds the last annealing is another than that of the critical values.
-        critical = model.critical_betas_ if model.certificate_.bounds is None else None
-        return cls(**columns, critical_betas=critical).plot(ax=ax, title=title)
+        return cls(**columns, critical_betas=criticals(model)).plot(ax=ax, title=title)
 
     def plot(self, ax: Any = None, *, title: str | None = TITLE) -> Self:
         """Draw.
@@ -123,7 +121,7 @@ class HistoryDisplay(Display):
             axis.set_ylabel(name)
             for critical in self.critical_betas[self.critical_betas <= self.beta[-1]]:
                 axis.axvline(critical, color=FAINT, lw=0.8, zorder=0)
-        self.axes_[0].legend(loc="best")
+        self.axes_[0].legend(loc="upper right", frameon=True, framealpha=0.9, edgecolor="none")
         self.axes_[0].set_title(title)
         self.axes_[-1].set(
             xscale="log",

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from .._sizes import Sizes
 from .._typing import Array
 from ._display import Display, fitted
 from .style import INK, PALETTE
@@ -23,7 +24,7 @@ class SizesDisplay(Display):
     sizes : ndarray of shape (n_components,)
         Items in each component, or the sums of their sizes.
     lower, upper : ndarray of shape (n_components,) or None, default=None
-        Bounds; a lower one of zero is not drawn.
+        Bounds.
     of : str, default="items"
         What is counted.
 
@@ -65,15 +66,8 @@ class SizesDisplay(Display):
         -------
         display : SizesDisplay
         """
-        model = fitted(model)
-        proof, bounds = model.certificate_, model.certificate_.bounds
-        sizes, of = (model.counts_, model.orthogonal) if proof.loads is None else (proof.loads, "size, in mean items")
-        if bounds is None:
-            return cls(sizes, of=of).plot(ax=ax, title=title)
-        # A bound that allows everything is none.
-        upper = bounds.upper if (bounds.upper < proof.n_items).any() else None
-        lower = bounds.lower if (bounds.lower > 0).any() else None
-        return cls(sizes, lower=lower, upper=upper, of=of).plot(ax=ax, title=title)
+        sizes = Sizes.of_model(fitted(model))
+        return cls(sizes.values, lower=sizes.lower, upper=sizes.upper, of=sizes.of).plot(ax=ax, title=title)
 
     def plot(self, ax: Any = None, *, title: str | None = TITLE) -> Self:
         """Draw.

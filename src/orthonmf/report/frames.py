@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._typing import Array, Labels
-from ..track import Track, located, widest_view
-from ..transitions import MIN_PERSISTENCE
+from ..track import Track, criticals, widest_view
+from ..transitions import MIN_PERSISTENCE, persistence
 from .text import number, plural
 
 __all__ = ["Frames"]
@@ -121,8 +121,8 @@ def _together(branches: Labels) -> Array:
 
 def _coarse(model: Any, track: Track, chosen: int) -> int:
     """The temperature that gives the colours: where a smaller number of components lasts, else where there are a handful."""
-    length = model.persistence_[: max(model.n_components_ - 2, 0)]
-    if located(model) and model.certificate_.bounds is None and length.size and length.max() >= MIN_PERSISTENCE:
+    length = persistence(criticals(model))[: max(model.n_components_ - 2, 0)]
+    if length.size and length.max() >= MIN_PERSISTENCE:
         return track.last(int(length.argmax()) + 2)
     return min(track.last(N_HUES), chosen)
 

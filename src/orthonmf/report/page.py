@@ -89,7 +89,7 @@ def render(model: Any, *, item_names: Any = None, feature_names: Any = None, tit
     >>> from orthonmf import ONMF
     >>> from orthonmf.report import render
     >>> page = render(ONMF(3).fit(load_iris(as_frame=True).data), title="Irises")
-    >>> "<title>Irises</title>" in page, "http" in page
+    >>> "<title>Irises</title>" in page, "https:" in page
     (True, False)
     """
     factors = model[-1] if isinstance(model, Pipeline) else model

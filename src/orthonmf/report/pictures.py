@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..track import located
+from ..track import criticals
 from ..transitions import MIN_PERSISTENCE
 from .frames import HEIGHT, MARGIN, WIDTH, Frames
 from .text import number, plural
@@ -86,7 +86,7 @@ def tree_picture(model: Any, frames: Frames) -> str:
 
 def lasting(model: Any) -> bool:
     """Whether it is known from which β to which the chosen number of components lasts, in the annealing that is drawn."""
-    return located(model) and model.certificate_.bounds is None and 2 <= model.n_components_ <= len(model.persistence_) + 1
+    return 2 <= model.n_components_ <= len(criticals(model))
 
 
 def _shade(model: Any, frames: Frames) -> str:

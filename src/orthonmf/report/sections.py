@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._sizes import Sizes
 from ..terms import Term
 from ..track import located
 from . import pictures
@@ -101,31 +102,28 @@ def _figure(picture: str, caption: str) -> str:
 
 def sizes(model: Any) -> str:
     """The size of each component against its bounds."""
-    proof, bounds = model.certificate_, model.certificate_.bounds
-    values = np.asarray(model.counts_ if proof.loads is None else proof.loads, dtype=float)
-    total = max(float(values.sum()), 1e-300)
-    upper = None if bounds is None or (bounds.upper >= proof.n_items).all() else bounds.upper
-    lower = None if bounds is None or (bounds.lower <= 0).all() else bounds.lower
-    top = max(float(values.max()), *(float(np.max(bound)) for bound in (upper, lower) if bound is not None), 1.0)
-    unit = f"{noun(model).capitalize()}s" if proof.loads is None else "Size, in mean items"
-    header = ["Component", unit, "Share", *(["Fewest"] if lower is not None else []), *(["Most"] if upper is not None else []), ""]
+    found = Sizes.of_model(model)
+    bounds = {side: bound for side, bound in (("Fewest", found.lower), ("Most", found.upper)) if bound is not None}
+    values, total = found.values.tolist(), max(float(found.values.sum()), 1e-300)
+    top = float(max(max(values), 1, *(max(bound) for bound in bounds.values())))
     rows = []
     for j, value in enumerate(values):
-        limits = [None if bound is None else float(bound[j]) for bound in (lower, upper)]
+        limits = {side: float(bound[j]) for side, bound in bounds.items()}
         cells = [(j + 1, str(j + 1)), (value, count(value)), (value / total, percent(value / total))]
-        cells += [(limit, count(limit)) for limit in limits if limit is not None]
-        rows.append([*cells, (None, pictures.size_bar(float(value), top, *limits))])
-    return f"<p>{_size_summary(model, values, upper)}</p>" + _table("Size of each component", header, rows)
+        cells += [(limit, count(limit)) for limit in limits.values()]
+        rows.append([*cells, (None, pictures.size_bar(value, top, limits.get("Fewest"), limits.get("Most")))])
+    header = ["Component", found.of.capitalize(), "Share", *bounds, ""]
+    return f"<p>{_size_summary(found)}</p>" + _table("Size of each component", header, rows)
 
 
-def _size_summary(model: Any, values: Any, upper: Any) -> str:
+def _size_summary(found: Sizes) -> str:
+    values, upper = found.values, found.upper
     if upper is None:
         return f"No upper bound was in force. The largest component has {percent(values.max() / values.sum())} of all."
-    full = int(np.sum(values >= upper))
     over = int(np.sum(values > upper * (1 + 1e-9)))
     if over:
-        return f"The bounds are soft: {plural(over, 'component')} of {len(values)} exceed theirs. The mark on each bar is the bound."
-    return f"{full} of {len(values)} components are full. The mark on each bar is the bound."
+        return f"{plural(over, 'component')} of {len(values)} exceed their bound, which is soft. Marks on the bars are the bounds."
+    return f"{int(np.sum(values >= upper))} of {len(values)} components are full. Marks on the bars are the bounds."
 
 
 def components(model: Any, terms: list[list[Term]], item_names: list[str] | None) -> str:
@@ -146,12 +144,12 @@ def _card(model: Any, j: int, leading: list[Term], item_names: list[str] | None)
 
 
 def _examples(model: Any, j: int, names: list[str]) -> str:
-    """The samples of largest scale, by name."""
+    """The samples of largest scale, or where all have one scale the first, by name."""
     members = np.flatnonzero(model.labels_ == j)
     best = members[np.argsort(-model.scale_[members], kind="stable")][:N_EXAMPLES]
     listed = ", ".join(name(names[i]) for i in best)
-    more = len(members) - len(best)
-    return f'<p class="examples">Largest: {listed}{f" and {count(more)} more" if more else ""}</p>'
+    more = f" and {count(len(members) - len(best))} more" if len(members) > len(best) else ""
+    return f'<p class="examples">{"Largest" if model.scaling == "item" else "For example"}: {listed}{more}</p>'
 
 
 def certificate(model: Any) -> str:
