@@ -55,6 +55,7 @@ def test_a_split_that_did_not_last_is_nobodys_ancestor():
     assert track.last(2) == 2
     assert track.last(9) == 2
     assert track.last(1) == 0
+    assert Track.of(written([1, 2], [(0, 1), (0, 1)], [[0, 1], [0, 2]])).last(1) == 1
 
 
 def test_infinite_temperatures_are_left_out():

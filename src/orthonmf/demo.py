@@ -180,7 +180,7 @@ def pixels_figure(model: ONMF) -> Any:
         axis.text(
             i % 8,
             i // 8,
-            model.labels_[i] + 1,
+            model.labels_[i],
             ha="center",
             va="center",
             color=INK if light > 0.5 else "white",

@@ -60,8 +60,9 @@ class Track:
         )
 
     def last(self, n_components: int) -> int:
-        """The last temperature with that many components, or where there is none, with the most below."""
-        most = max(len(ids) for ids in self.ids if len(ids) <= n_components)
+        """The last temperature with that many components, or where there is none, with the most below it or the fewest."""
+        numbers = [len(ids) for ids in self.ids]
+        most = max((number for number in numbers if number <= n_components), default=min(numbers))
         return max(i for i, ids in enumerate(self.ids) if len(ids) == most)
 
     def branches(self, end: int) -> Labels:

@@ -207,11 +207,13 @@ def test_an_exact_fit_can_be_drawn():
 @pytest.mark.parametrize("display", DISPLAYS)
 def test_ax_in_ax_out_and_settings_as_before(display, nested):
     figure, axis = plt.subplots()
-    before = dict(mpl.rcParams)
-    drawn = display.from_estimator(nested, ax=axis)
+    with mpl.rc_context({"font.size": 7.5, "axes.titlesize": 9.5}):
+        before = dict(mpl.rcParams)
+        drawn = display.from_estimator(nested, ax=axis)
+        after = dict(mpl.rcParams)
     assert drawn.ax_ is axis
     assert drawn.figure_ is figure
-    assert dict(mpl.rcParams) == before
+    assert after == before
     assert len(plt.get_fignums()) == 1
 
 

@@ -91,8 +91,8 @@ def test_a_report_worked_by_hand():
         "By hand",
         "3 samples in 2 components, 1 to 2 in each, with a relative error of less than 0.001 %.",
         "2 components were asked for.",
-        "Component 1 2 samples, 66.7 % pear 0.894 apple 0.447 Largest: b , a",
-        "Component 2 1 sample, 33.3 % bolt 1 Largest: c",
+        "Component 0 2 samples, 66.7 % pear 0.894 apple 0.447 Largest: b , a",
+        "Component 1 1 sample, 33.3 % bolt 1 Largest: c",
         "Each item belongs to one component ✓ yes No sample has more than 1 nonzero.",
     ):
         assert expected in text
@@ -157,7 +157,7 @@ def test_names_are_data():
 
 def test_feature_names_come_from_the_pipeline():
     pipeline = make_pipeline(TfidfVectorizer(), ONMF(2)).fit(["apple pear apple", "pear apple", "bolt nut", "nut bolt bolt"])
-    assert "Component 2 2 samples, 50 % bolt" in words_of(render(pipeline))
+    assert "Component 1 2 samples, 50 % bolt" in words_of(render(pipeline))
 
 
 def test_names_must_be_as_many_as_what_they_name():
@@ -209,6 +209,15 @@ def test_a_large_model_stays_small():
 )
 def test_parameters_are_said_in_words(parameters, question, answer):
     assert dict(asked(ONMF(**parameters).fit(X)))[question] == answer
+
+
+def test_an_object_among_the_parameters_does_not_tell_where_it_lay():
+    model = ONMF(2, random_state=np.random.RandomState(0)).fit(X)
+    assert dict(asked(model))["Other settings"] == "random_state=RandomState"
+
+
+def test_a_given_number_is_said_even_where_persistence_was_measured():
+    assert why(ONMF(3, scaling="none", schedule=1.3).fit(NESTED))[0] == "3 components were asked for."
 
 
 def test_a_second_lasting_number_is_named():

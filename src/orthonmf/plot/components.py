@@ -30,7 +30,7 @@ class ComponentsDisplay(Display):
     feature_names : sequence of str or None, default=None
         Names under the columns of the heat map.
     captions : sequence of str or None, default=None
-        One for each component; by default its number.
+        One for each component; by default its number in ``labels_``.
 
     Attributes
     ----------
@@ -49,13 +49,13 @@ class ComponentsDisplay(Display):
     >>> model = ONMF(4).fit(load_digits().data[:100])
     >>> display = ComponentsDisplay.from_estimator(model, image_shape=(8, 8))
     >>> [text.get_text() for text in display.ax_.texts]
-    ['1', '2', '3', '4']
+    ['0', '1', '2', '3']
     """
 
     def __init__(self, components: Array, *, feature_names: Sequence[str] | None = None, captions: Sequence[str] | None = None) -> None:
         self.components = np.asarray(components)
         self.feature_names = feature_names
-        self.captions = [str(j + 1) for j in range(len(self.components))] if captions is None else list(captions)
+        self.captions = [str(j) for j in range(len(self.components))] if captions is None else list(captions)
         if len(self.captions) != len(self.components):
             raise InvalidInputError(f"captions has {len(self.captions)} entries; expected {len(self.components)}, one for each component.")
 
@@ -82,7 +82,7 @@ class ComponentsDisplay(Display):
         feature_names : array-like of shape (n_features,) or None, default=None
             By default those that the model or the pipeline knows.
         captions : sequence of str or None, default=None
-            One for each component; by default its number.
+            One for each component; by default its number in ``labels_``.
         n_terms : int, default=3
             The heat map shows the features that are among the first ``n_terms`` of a component, component after component.
         image_shape : (int, int) or None, default=None

@@ -88,7 +88,7 @@ class HistoryDisplay(Display):
         history, steps = model.history_, Track.of(model.history_).steps
         if len(steps) < 2:
             raise InvalidInputError(f"The history holds {len(steps)} temperatures; expected two or more. Fit items that differ.")
-        columns = {name: history[name][steps] for name in ("beta", "free_energy", "distortion", "entropy", "n_components")}
+        columns = {name: np.asarray(history[name])[steps] for name in ("beta", "free_energy", "distortion", "entropy", "n_components")}
         return cls(**columns, critical_betas=criticals(model)).plot(ax=ax, title=title)
 
     def plot(self, ax: Any = None, *, title: str | None = TITLE) -> Self:

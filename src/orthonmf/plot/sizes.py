@@ -82,7 +82,7 @@ class SizesDisplay(Display):
         -------
         self : SizesDisplay
         """
-        number = np.arange(1, len(self.sizes) + 1)
+        number = np.arange(len(self.sizes))
         with self._drawing(ax, float(np.clip(0.42 * len(number) + 2.6, 5.0, 12.0)), 4.2) as axis:
             axis.bar(number, self.sizes, color=PALETTE[0], width=0.72)
             for bound, color, name in ((self.upper, PALETTE[5], "capacity"), (self.lower, INK, "least size")):
@@ -92,7 +92,7 @@ class SizesDisplay(Display):
                 self._numbers(axis, number)
             axis.set_xticks(number[:: -(-len(number) // 20)])
             axis.tick_params(axis="x", length=0)
-            axis.set(xlabel="component", ylabel=self.of, xlim=(0.4, len(number) + 0.6))
+            axis.set(xlabel="component", ylabel=self.of, xlim=(-0.6, len(number) - 0.4))
             axis.set_title(title)
             if self.upper is not None or self.lower is not None:
                 axis.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0.2)

@@ -96,7 +96,6 @@ class Frames:
             "x": np.round(self.x, 1).tolist(),
             "points": np.round(self.points, 1).tolist(),
             "radius": np.round(self.radius, 1).tolist(),
-            "heights": np.round(self.heights, 1).tolist(),
             "first": self.first,
         }
 

@@ -109,7 +109,7 @@ def sizes(model: Any) -> str:
     rows = []
     for j, value in enumerate(values):
         limits = {side: float(bound[j]) for side, bound in bounds.items()}
-        cells = [(j + 1, str(j + 1)), (value, count(value)), (value / total, percent(value / total))]
+        cells = [(j, str(j)), (value, count(value)), (value / total, percent(value / total))]
         cells += [(limit, count(limit)) for limit in limits.values()]
         rows.append([*cells, (None, pictures.size_bar(value, top, limits.get("Fewest"), limits.get("Most")))])
     header = ["Component", found.of.capitalize(), "Share", *bounds, ""]
@@ -122,7 +122,7 @@ def _size_summary(found: Sizes) -> str:
         return f"No upper bound was in force. The largest component has {percent(values.max() / values.sum())} of all."
     over = int(np.sum(values > upper * (1 + 1e-9)))
     if over:
-        return f"{plural(over, 'component')} of {len(values)} exceed their bound, which is soft. Marks on the bars are the bounds."
+        return f"{plural(over, 'component')} of {len(values)} exceed their bound. Marks on the bars are the bounds."
     return f"{int(np.sum(values >= upper))} of {len(values)} components are full. Marks on the bars are the bounds."
 
 
@@ -140,7 +140,7 @@ def _card(model: Any, j: int, leading: list[Term], item_names: list[str] | None)
     )
     listed = f"<ol>{lines}</ol>" if leading else "<p>All weights are zero.</p>"
     examples = "" if item_names is None else _examples(model, j, item_names)
-    return f"<article><h3>Component {j + 1}</h3><p>{plural(size, noun(model))}, {percent(share)}</p>{listed}{examples}</article>"
+    return f"<article><h3>Component {j}</h3><p>{plural(size, noun(model))}, {percent(share)}</p>{listed}{examples}</article>"
 
 
 def _examples(model: Any, j: int, names: list[str]) -> str:

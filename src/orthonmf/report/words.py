@@ -17,7 +17,7 @@ __all__ = ["asked", "evidence", "noun", "summary", "why"]
 # Parameters that have a line of their own.
 _SPOKEN = {"n_components", "max_components", "orthogonal", "scaling", "capacity", "min_size", "capacity_penalty"}
 # Parameters that change neither the question nor the answer.
-_SILENT = {"n_jobs", "verbose", "engine", "sparse_output"}
+_SILENT = {"n_jobs", "verbose", "engine", "sparse_output", "checkpoint"}
 
 
 def noun(model: Any) -> str:
@@ -85,9 +85,14 @@ def _listed(values: Any) -> str:
 
 def _changed(model: Any) -> str:
     """Other parameters that were set, as in the call."""
-    defaults = inspect.signature(type(model)).parameters
+    defaults = {name: each.default for name, each in inspect.signature(type(model)).parameters.items()}
     others = {name: value for name, value in model.get_params(deep=False).items() if name not in _SPOKEN | _SILENT}
-    return ", ".join(f"{name}={value!r}" for name, value in sorted(others.items()) if name in defaults and value != defaults[name].default)
+    return ", ".join(f"{name}={_plain(value)}" for name, value in sorted(others.items()) if _plain(value) != _plain(defaults[name]))
+
+
+def _plain(value: Any) -> str:
+    """A parameter as it was written; of an object such as a RandomState, whose repr tells where it lay in memory, only its kind."""
+    return repr(value) if isinstance(value, bool | int | float | str | dict | None) else type(value).__name__
 
 
 # -- the number of components --------------------------------------------------------------------------------------------------
@@ -104,6 +109,7 @@ def why(model: Any) -> list[str]:
     if not np.isfinite(model.persistence_).any():
         return ["Fewer than two transitions were met, so there is no persistence to compare."]
     return [
+        *([] if model.n_components == "auto" else [_given(model)]),
         "As the temperature falls, components split one after the other. A number of components that lasts over a wide range of "
         "the inverse temperature β is one that the data have; its persistence is the logarithm of that range.",
         *_peaks(model),
