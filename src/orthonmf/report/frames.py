@@ -123,7 +123,8 @@ def _coarse(model: Any, track: Track, chosen: int) -> int:
     length = persistence(criticals(model))[: max(model.n_components_ - 2, 0)]
     if length.size and length.max() >= MIN_PERSISTENCE:
         return track.last(int(length.argmax()) + 2)
-    return min(track.last(N_HUES), chosen)
+    handful = min(track.last(N_HUES), chosen)
+    return handful if len(track.ids[handful]) > 1 else chosen
 
 
 def _hues(groups: Labels) -> tuple[int, ...]:

@@ -92,7 +92,7 @@ def _how_annealed(model: Any) -> str:
     if model.certificate_.bounds is not None:
         text += " This is the annealing under the bounds."
     elif not located(model):
-        text += " With the number given, few temperatures were needed."
+        text += " With the number given, few temperatures were needed; with schedule=1.05 there are more, and the picture is finer."
     return text + (" The result was then refined, so the components at the end are near these, not equal to them." if model.refine else "")
 
 
