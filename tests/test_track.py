@@ -14,7 +14,6 @@ def written(beta, ids, positions, splits=()):
     """A history of centres on a line."""
     return {
         "beta": np.array(beta, dtype=float),
-        "n_components": np.array([len(names) for names in ids]),
         "ids": ids,
         "projection": [np.array([[x, 0.0] for x in at]) for at in positions],
         "splits": list(splits),
@@ -56,6 +55,14 @@ def test_a_split_that_did_not_last_is_nobodys_ancestor():
     assert track.last(9) == 2
     assert track.last(1) == 0
     assert Track.of(written([1, 2], [(0, 1), (0, 1)], [[0, 1], [0, 2]])).last(1) == 1
+
+
+def test_a_refused_split_does_not_count():
+    # At β = 2 component 1 is tried; at 3 it is gone, and 2 comes in its place.
+    ids = [(0,), (0,), (0, 1), (0,), (0, 2)]
+    track = Track.of(written([1, 2, 2, 3, 3], ids, [list(names) for names in ids]))
+    assert track.steps.tolist() == [0, 1, 4]
+    assert [len(names) for names in track.ids] == [1, 1, 2]
 
 
 def test_infinite_temperatures_are_left_out():

@@ -17,7 +17,7 @@ class Track:
     """The last rise of β in a history, and the branches that lead to its components.
 
     A transition is looked at from both sides and a bounded fit anneals twice, so β does not only grow in ``history_``. Of the
-    temperatures that were looked at twice, the last look counts.
+    temperatures that were looked at twice, the last look counts; a split that was tried and refused does not.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Track:
     @classmethod
     def of(cls, history: dict[str, Any]) -> Track:
         """The track of a fitted model's ``history_``."""
-        steps = _rise(history["beta"], history["n_components"])
+        steps = _rise(history["beta"], history["ids"])
         return cls(
             steps=steps,
             beta=np.asarray(history["beta"])[steps],
@@ -100,17 +100,24 @@ class Track:
         return int(np.square(self.projection[i - 1] - self.projection[i][place]).sum(axis=1).argmin())
 
 
-def _rise(beta: Any, n_components: Any) -> Labels:
+def _rise(beta: Any, ids: Any) -> Labels:
     """The entries of the last rise of β: those of the last annealing that no later one is at or below."""
     kept: list[int] = []
     for i, value in enumerate(beta):
-        if i and value < beta[i - 1] and n_components[i] == 1 < n_components[i - 1]:  # all in one place again: another annealing
+        if i and value < beta[i - 1] and len(ids[i]) == 1 < len(ids[i - 1]):  # all in one place again: another annealing
             kept.clear()
         while kept and beta[kept[-1]] >= value:
             kept.pop()
         if np.isfinite(value):
             kept.append(i)
-    return np.array(kept, dtype=np.intp)
+    taken = [_before_refusal(i, after, beta, ids) for i, after in zip(kept, kept[1:], strict=False)]
+    return np.array([*taken, *kept[-1:]], dtype=np.intp)
+
+
+def _before_refusal(i: int, after: int, beta: Any, ids: Any) -> int:
+    """Entry i or, where a split was tried there whose child is gone at the next entry, the one before it at the same β."""
+    gone, before = set(ids[i]) - set(ids[after]), max(i - 1, 0)
+    return before if gone and beta[before] == beta[i] and not gone & set(ids[before]) else i
 
 
 def widest_view(points: Array) -> Array:
