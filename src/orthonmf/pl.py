@@ -1,0 +1,225 @@
+"""Figures of a factorisation that `orthonmf.tl.onmf` stored in an AnnData, in scanpy's manner.
+
+Each function draws one of the displays of `orthonmf.plot` and returns it: ``display.ax_`` and ``display.figure_`` are matplotlib's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._typing import Array
+from .bounds import Bounds
+from .certificate import Certificate
+from .estimator import ONMF
+from .exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from anndata import AnnData
+
+__all__ = ["bifurcation", "components", "history", "persistence", "sizes"]
+
+
+def persistence(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: Any) -> Any:
+    """How long each number of components lasts as β grows.
+
+    Parameters
+    ----------
+    adata : AnnData
+        In which `orthonmf.tl.onmf` stored its results.
+    key : str, default="onmf"
+        The ``key_added`` they were stored under.
+    ax : matplotlib Axes or None, default=None
+        Where to draw; None makes a figure.
+    **kwargs
+        Passed to `orthonmf.plot.PersistenceDisplay.from_estimator`.
+
+    Returns
+    -------
+    orthonmf.plot.PersistenceDisplay
+
+    Examples
+    --------
+    >>> import anndata
+    >>> import orthonmf
+    >>> adata = anndata.AnnData(orthonmf.datasets.make_onmf(60, 8, 3, noise=0.5, random_state=0).X)
+    >>> orthonmf.tl.onmf(adata)
+    >>> display = orthonmf.pl.persistence(adata)
+    >>> display.figure_.savefig("persistence.png")  # doctest: +SKIP
+    """
+    from .plot import PersistenceDisplay
+
+    return PersistenceDisplay.from_estimator(_stored(adata, key), ax=ax, **kwargs)
+
+
+def bifurcation(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: Any) -> Any:
+    """The centres as β grows: every fork is a phase transition.
+
+    Parameters
+    ----------
+    adata : AnnData
+        In which `orthonmf.tl.onmf` stored its results.
+    key : str, default="onmf"
+        The ``key_added`` they were stored under.
+    ax : matplotlib Axes or None, default=None
+        Where to draw; None makes a figure.
+    **kwargs
+        Passed to `orthonmf.plot.BifurcationDisplay.from_estimator`.
+
+    Returns
+    -------
+    orthonmf.plot.BifurcationDisplay
+
+    Examples
+    --------
+    >>> import anndata
+    >>> import orthonmf
+    >>> adata = anndata.AnnData(orthonmf.datasets.make_onmf(60, 8, 3, noise=0.5, random_state=0).X)
+    >>> orthonmf.tl.onmf(adata)
+    >>> display = orthonmf.pl.bifurcation(adata)
+    """
+    from .plot import BifurcationDisplay
+
+    return BifurcationDisplay.from_estimator(_stored(adata, key), ax=ax, **kwargs)
+
+
+def history(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: Any) -> Any:
+    """Free energy, distortion, entropy and the number of components against β.
+
+    Parameters
+    ----------
+    adata : AnnData
+        In which `orthonmf.tl.onmf` stored its results.
+    key : str, default="onmf"
+        The ``key_added`` they were stored under.
+    ax : matplotlib Axes or None, default=None
+        Where to draw; None makes a figure.
+    **kwargs
+        Passed to `orthonmf.plot.HistoryDisplay.from_estimator`.
+
+    Returns
+    -------
+    orthonmf.plot.HistoryDisplay
+
+    Examples
+    --------
+    >>> import anndata
+    >>> import orthonmf
+    >>> adata = anndata.AnnData(orthonmf.datasets.make_onmf(60, 8, 3, noise=0.5, random_state=0).X)
+    >>> orthonmf.tl.onmf(adata)
+    >>> display = orthonmf.pl.history(adata)
+    """
+    from .plot import HistoryDisplay
+
+    return HistoryDisplay.from_estimator(_stored(adata, key), ax=ax, **kwargs)
+
+
+def sizes(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: Any) -> Any:
+    """Cells (or genes) in each component, against the bounds where there are any.
+
+    Parameters
+    ----------
+    adata : AnnData
+        In which `orthonmf.tl.onmf` stored its results.
+    key : str, default="onmf"
+        The ``key_added`` they were stored under.
+    ax : matplotlib Axes or None, default=None
+        Where to draw; None makes a figure.
+    **kwargs
+        Passed to `orthonmf.plot.SizesDisplay.from_estimator`.
+
+    Returns
+    -------
+    orthonmf.plot.SizesDisplay
+
+    Examples
+    --------
+    >>> import anndata
+    >>> import orthonmf
+    >>> adata = anndata.AnnData(orthonmf.datasets.make_onmf(60, 8, 3, noise=0.5, random_state=0).X)
+    >>> orthonmf.tl.onmf(adata, 3, capacity=25)
+    >>> display = orthonmf.pl.sizes(adata)
+    """
+    from .plot import SizesDisplay
+
+    return SizesDisplay.from_estimator(_stored(adata, key), ax=ax, **kwargs)
+
+
+def components(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: Any) -> Any:
+    """The weights of the genes in each component, by name.
+
+    Parameters
+    ----------
+    adata : AnnData
+        In which `orthonmf.tl.onmf` stored its results.
+    key : str, default="onmf"
+        The ``key_added`` they were stored under.
+    ax : matplotlib Axes or None, default=None
+        Where to draw; None makes a figure.
+    **kwargs
+        Passed to `orthonmf.plot.ComponentsDisplay.from_estimator`.
+
+    Returns
+    -------
+    orthonmf.plot.ComponentsDisplay
+
+    Examples
+    --------
+    >>> import anndata
+    >>> import orthonmf
+    >>> adata = anndata.AnnData(orthonmf.datasets.make_onmf(60, 8, 3, noise=0.5, random_state=0).X)
+    >>> orthonmf.tl.onmf(adata)
+    >>> display = orthonmf.pl.components(adata)
+    """
+    from .plot import ComponentsDisplay
+
+    return ComponentsDisplay.from_estimator(_stored(adata, key), ax=ax, **kwargs)
+
+
+def _stored(adata: AnnData, key: str) -> ONMF:
+    """The fitted model as far as figures need it, from what `orthonmf.tl.onmf` stored."""
+    summary = adata.uns.get(key)
+    if not isinstance(summary, dict) or "certificate" not in summary:
+        raise InvalidInputError(f"adata.uns[{key!r}] holds no factorisation; run orthonmf.tl.onmf(adata, key_added={key!r}) first.")
+    known = ONMF().get_params()
+    model = ONMF(**{name: value for name, value in summary["params"].items() if name in known})
+    items = adata.obs if model.orthogonal == "samples" else adata.var
+    codes = items[key].cat.codes.to_numpy()
+    loadings = adata.varm[key]
+    used = codes >= 0 if model.orthogonal == "features" else np.ones(adata.n_vars, dtype=bool)
+    model.components_ = np.asarray(loadings[used].T)
+    model.labels_ = codes[codes >= 0].astype(np.intp)
+    model.feature_names_in_ = adata.var_names[used].to_numpy(dtype=object)
+    model.n_features_in_ = int(used.sum())
+    model.n_components_ = int(summary["n_components"])
+    model.counts_ = np.asarray(summary["counts"])
+    model.critical_betas_ = np.asarray(summary["critical_betas"])
+    model.persistence_ = np.asarray(summary["persistence"])
+    model.history_ = _listed(summary["history"])
+    model.status_ = str(summary["status"])
+    model.reconstruction_err_ = float(summary["error"])
+    model.certificate_ = _certificate(summary["certificate"])
+    model._bounds = model.certificate_.bounds
+    return model
+
+
+def _listed(flat: dict[str, Array]) -> dict[str, Any]:
+    """A history as a fitted model has it, from the one stored end to end."""
+    cuts = np.cumsum(flat["n_components"])[:-1]
+    return {
+        **flat,
+        "projection": np.split(flat["projection"], cuts),
+        "ids": [tuple(ids.tolist()) for ids in np.split(flat["ids"], cuts)],
+        "splits": [(float(beta), int(parent), int(child)) for beta, parent, child in flat["splits"]],
+        "lyapunov": [None] * len(flat["beta"]),
+    }
+
+
+def _certificate(fields: dict[str, Any]) -> Certificate:
+    """A certificate from the dict that was stored; `claims` and `holds` follow from the rest."""
+    known = {name: value for name, value in fields.items() if name not in ("claims", "holds")}
+    bounds = fields.get("bounds")
+    known["bounds"] = None if bounds is None else Bounds(**bounds)
+    known["counts"] = tuple(np.asarray(fields["counts"]).tolist())
+    return Certificate(**{"lower_bound": None, **known})

@@ -1,0 +1,206 @@
+"""Factorise an AnnData in place, in scanpy's manner.
+
+Nothing here imports anndata or pandas before it is called: ``import orthonmf`` needs neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._typing import Array, Labels
+from .certificate import Certificate
+from .estimator import ONMF
+from .exceptions import InvalidInputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from anndata import AnnData
+
+__all__ = ["onmf"]
+
+
+def onmf(
+    adata: AnnData,
+    n_components: int | str = "auto",
+    *,
+    layer: str | None = None,
+    mask_var: Any = None,
+    key_added: str = "onmf",
+    copy: bool = False,
+    **params: Any,
+) -> AnnData | None:
+    """Factorise the cells × genes matrix of an AnnData, X ≈ T C, and store the factors in it.
+
+    Parameters
+    ----------
+    adata : AnnData
+        Cells in rows, genes in columns; nonnegative, in memory, dense or sparse (it stays sparse). Counts, or counts normalised and
+        ``log1p``-transformed; not centred or scaled ones, which have negative entries.
+    n_components : int or "auto", default="auto"
+        Number of components, or "auto" to take the number that the data show.
+    layer : str or None, default=None
+        The layer to factorise; None takes ``adata.X``.
+    mask_var : str, array-like of bool or None, default=None
+        The genes to use: the name of a column of ``adata.var``, such as "highly_variable", or one bool for each gene. None takes all.
+    key_added : str, default="onmf"
+        Under which name the results are stored.
+    copy : bool, default=False
+        Whether to return a copy with the results instead of writing them to ``adata``.
+    **params
+        Other parameters of `orthonmf.ONMF`, such as ``orthogonal``, ``capacity`` or ``scaling``.
+
+    Returns
+    -------
+    AnnData or None
+        The copy, or None. With the default ``key_added`` these are set:
+
+        ``.obsm["X_onmf"]`` : (n_obs, n_components)
+            T: how much of each component a cell has.
+        ``.varm["onmf"]`` : (n_vars, n_components)
+            Cᵀ: the weight of each gene in each component; 0 for genes that were not used.
+        ``.obs["onmf"]`` or ``.var["onmf"]`` : categorical
+            The component of each cell (``orthogonal="samples"``, the default) or of each gene ("features"; missing where not used).
+        ``.uns["onmf"]`` : dict
+            ``params``, ``n_components``, ``counts``, ``critical_betas``, ``persistence``, ``history``, ``status``, ``error``,
+            ``relative_error`` and ``certificate``.
+
+    See Also
+    --------
+    orthonmf.pl : Figures of what is stored.
+    orthonmf.ONMF : The parameters, and what they do.
+
+    Examples
+    --------
+    >>> import anndata
+    >>> import orthonmf
+    >>> data = orthonmf.datasets.make_onmf(60, 8, 3, noise=0.5, random_state=0)
+    >>> adata = anndata.AnnData(data.X)
+    >>> orthonmf.tl.onmf(adata)
+    >>> adata.obsm["X_onmf"].shape, adata.varm["onmf"].shape
+    ((60, 3), (8, 3))
+    >>> adata.obs["onmf"].cat.categories.tolist()
+    ['0', '1', '2']
+    >>> adata.uns["onmf"]["certificate"]["holds"]
+    True
+    """
+    _check(adata)
+    used = _used_genes(adata, mask_var)
+    X = _matrix(adata, layer)
+    model = ONMF(n_components, **params)
+    T = model.fit_transform(X if used.all() else X[:, used])
+    target = adata.copy() if copy else adata
+    _forget(target, key_added)
+    target.obsm[f"X_{key_added}"] = T
+    target.varm[key_added] = _spread(model.components_.T, used)
+    if model.orthogonal == "samples":
+        target.obs[key_added] = _categories(model.labels_, model.n_components_)
+    else:
+        target.var[key_added] = _categories(_spread(model.labels_ + 1, used) - 1, model.n_components_)
+    target.uns[key_added] = _summary(model, layer, mask_var)
+    return target if copy else None
+
+
+def _check(adata: Any) -> None:
+    try:
+        from anndata import AnnData
+    except ImportError as error:
+        raise MissingExtraError("orthonmf.tl needs anndata, which is not installed; pip install 'orthonmf[io]'.") from error
+    if not isinstance(adata, AnnData):
+        raise InvalidInputError(f"adata is {type(adata).__name__}; expected an AnnData. For a plain matrix use orthonmf.ONMF.")
+    if adata.isbacked:
+        raise InvalidInputError(f"adata is backed by {adata.filename}; expected one in memory. Pass adata.to_memory().")
+
+
+def _matrix(adata: AnnData, layer: str | None) -> Any:
+    if layer is not None and layer not in adata.layers:
+        raise InvalidInputError(f"layer={layer!r} is not in adata; expected one of {sorted(adata.layers)}, or None for adata.X.")
+    X = adata.X if layer is None else adata.layers[layer]
+    if X is None:
+        raise InvalidInputError(f"adata.X is empty; name one of the layers, {sorted(adata.layers)}.")
+    return X
+
+
+def _used_genes(adata: AnnData, mask_var: Any) -> Array:
+    """One bool for each gene."""
+    if mask_var is None:
+        return np.ones(adata.n_vars, dtype=bool)
+    if isinstance(mask_var, str):
+        if mask_var not in adata.var:
+            raise InvalidInputError(f"mask_var={mask_var!r} is not in adata.var; expected one of {list(adata.var.columns)}.")
+        mask_var = adata.var[mask_var]
+    used = np.asarray(mask_var)
+    if used.dtype != bool or used.shape != (adata.n_vars,):
+        raise InvalidInputError(
+            f"mask_var has shape {used.shape} and dtype {used.dtype}; expected {adata.n_vars} booleans, one for each gene."
+        )
+    if not used.any():
+        raise InvalidInputError("mask_var selects no gene; expected at least one.")
+    return used
+
+
+def _forget(adata: AnnData, key: str) -> None:
+    """Drop the labels of an earlier run under this key, which may have been those of the other axis."""
+    if key in adata.uns and "certificate" in adata.uns[key]:
+        for table in (adata.obs, adata.var):
+            if key in table:
+                del table[key]
+
+
+def _spread(values: Array, used: Array) -> Array:
+    """Rows for all genes, 0 where a gene was not used."""
+    if used.all():
+        return values
+    full = np.zeros((len(used), *values.shape[1:]), dtype=values.dtype)
+    full[used] = values
+    return full
+
+
+def _categories(codes: Labels, n_components: int) -> Any:
+    """Labels as scanpy has them: categories "0", "1", …; missing where the code is −1."""
+    import pandas as pd
+
+    return pd.Categorical.from_codes(codes, categories=[str(j) for j in range(n_components)])
+
+
+def _summary(model: ONMF, layer: str | None, mask_var: Any) -> dict[str, Any]:
+    """What is stored in ``uns``: strings, numbers, arrays and dicts of them, which .h5ad can hold; what is None is left out."""
+    params = {**model.get_params(), "layer": layer, "mask_var": mask_var}
+    return {
+        "params": {name: _storable(value) for name, value in params.items() if value is not None},
+        "n_components": model.n_components_,
+        "counts": model.counts_,
+        "critical_betas": model.critical_betas_,
+        "persistence": model.persistence_,
+        "history": _flat(model.history_),
+        "status": model.status_,
+        "error": model.reconstruction_err_,
+        "relative_error": model.certificate_.relative_error,
+        "certificate": _plain(model.certificate_),
+    }
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str | int | float | dict):
+        return value
+    array = np.asarray(value)
+    return str(value) if array.dtype == object else array
+
+
+def _flat(history: dict[str, Any]) -> dict[str, Array]:
+    """The history with its lists of arrays end to end; ``n_components`` says where to cut."""
+    columns = {name: np.asarray(history[name]) for name in ("beta", "n_components", "free_energy", "distortion", "entropy", "passes")}
+    columns["projection"] = np.concatenate([np.zeros((0, 2)), *history["projection"]])
+    columns["ids"] = np.array([name for ids in history["ids"] for name in ids], dtype=np.int64)
+    columns["splits"] = np.array(history["splits"], dtype=np.float64).reshape(-1, 3)
+    return columns
+
+
+def _plain(certificate: Certificate) -> dict[str, Any]:
+    """A certificate as a dict that .h5ad can hold."""
+    fields = {name: value for name, value in asdict(certificate).items() if value is not None}
+    for name in ("counts", "loads"):
+        if name in fields:
+            fields[name] = np.asarray(fields[name])
+    return {**fields, "claims": certificate.claims, "holds": certificate.holds}
