@@ -58,6 +58,19 @@ class Certificate:
         problem, and not proven to be the best.
     scale_gap : float
         What better scales of the items would still gain, as a fraction of the squared error.
+
+    Examples
+    --------
+    >>> from orthonmf import ONMF
+    >>> certificate = ONMF(2, capacity=2).fit([[1.0, 2.0], [2.0, 4.1], [3.0, 0.0]]).certificate_
+    >>> certificate.holds, certificate.orthogonal, certificate.counts
+    (True, True, (2, 1))
+    >>> print(certificate)
+    error 0.01968... (relative 0.3336%), lower bound 0
+    [ok] each item belongs to one component
+    [ok] factors are nonnegative
+    [ok] every size is within its bounds
+    ...
     """
 
     n_items: int

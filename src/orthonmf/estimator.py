@@ -212,6 +212,16 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Returns
         -------
         self : ONMF
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from orthonmf import ONMF
+        >>> X = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 6.0]])
+        >>> ONMF(2).fit(X).counts_
+        array([2, 2])
+        >>> ONMF(2).fit(X, sample_weight=[1.0, 1.0, 2.0, 2.0]).labels_
+        array([1, 1, 0, 0])
         """
         with self._all_or_nothing():
             self._check_parameters()
@@ -243,6 +253,17 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Returns
         -------
         T : ndarray or CSR array of shape (n_samples, n_components_)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from orthonmf import ONMF
+        >>> X = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 6.0]])
+        >>> ONMF(2).fit_transform(X).round(3)
+        array([[0.   , 2.236],
+               [0.   , 4.472],
+               [3.   , 0.   ],
+               [6.   , 0.   ]])
         """
         self.fit(X, sample_weight=sample_weight, item_size=item_size)
         if self.orthogonal == "features":
@@ -262,6 +283,14 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Returns
         -------
         labels : ndarray of shape (n_items,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from orthonmf import ONMF
+        >>> X = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 6.0]])
+        >>> ONMF(2).fit_predict(X)
+        array([1, 1, 0, 0])
         """
         return self.fit(X, sample_weight=sample_weight, item_size=item_size).labels_
 
@@ -278,6 +307,15 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         -------
         T : ndarray or CSR array of shape (n_samples, n_components_)
             One nonzero per row for "samples"; X Cᵀ for "features".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from orthonmf import ONMF
+        >>> X = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 6.0]])
+        >>> model = ONMF(2).fit(X)
+        >>> model.transform([[0.0, 0.0, 9.0]])
+        array([[9., 0.]])
         """
         check_is_fitted(self)
         X = self._checked(X, reset=False)
@@ -297,6 +335,14 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Returns
         -------
         labels : ndarray of shape (n_samples,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from orthonmf import ONMF
+        >>> X = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 6.0]])
+        >>> ONMF(2).fit(X).predict([[0.0, 0.0, 9.0], [1.0, 2.0, 0.5]])
+        array([0, 1])
         """
         check_is_fitted(self)
         return self._assigned(self._checked(X, reset=False)).labels
@@ -318,6 +364,18 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Returns
         -------
         labels : ndarray of shape (n_samples,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from orthonmf import ONMF
+        >>> X = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 6.0]])
+        >>> new = [[0.0, 0.0, 9.0], [0.0, 1.0, 4.0], [0.0, 0.0, 8.0]]
+        >>> model = ONMF(2).fit(X)
+        >>> model.predict(new)
+        array([0, 0, 0])
+        >>> model.assign(new, capacity=2)
+        array([0, 1, 0])
         """
         check_is_fitted(self)
         X = self._checked(X, reset=False)
@@ -340,6 +398,18 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from orthonmf import ONMF
+        >>> X = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 6.0]])
+        >>> model = ONMF(2).fit(X)
+        >>> model.inverse_transform(model.transform(X)).round(12)
+        array([[1., 2., 0.],
+               [2., 4., 0.],
+               [0., 0., 3.],
+               [0., 0., 6.]])
         """
         check_is_fitted(self)
         T = check_array(T, accept_sparse=True, input_name="T")
@@ -358,6 +428,15 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Returns
         -------
         score : float
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from orthonmf import ONMF
+        >>> X = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 6.0]])
+        >>> model = ONMF(2).fit(X)
+        >>> model.score(X + 1.0) < model.score(X) <= 0
+        True
         """
         check_is_fitted(self)
         X = self._checked(X, reset=False)
@@ -377,6 +456,18 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Returns
         -------
         certificate : Certificate
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from orthonmf import ONMF
+        >>> X = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 6.0]])
+        >>> model = ONMF(2).fit(X)
+        >>> model.verify(X).holds
+        True
+        >>> model.components_ = model.components_[::-1]
+        >>> model.verify(X).holds
+        False
         """
         check_is_fitted(self)
         X = self._checked(X, reset=False)

@@ -17,32 +17,97 @@ __all__ = [
 
 
 class OrthonmfError(Exception):
-    """Base of every error that the library raises on purpose."""
+    """Base of every error that the library raises on purpose.
+
+    Examples
+    --------
+    >>> from orthonmf import ONMF
+    >>> from orthonmf.exceptions import OrthonmfError
+    >>> try:
+    ...     ONMF(2).fit([[1.0, -1.0], [2.0, 3.0]])
+    ... except OrthonmfError as error:
+    ...     print(type(error).__name__)
+    InvalidInputError
+    """
 
 
 class InvalidInputError(OrthonmfError, ValueError):
-    """Data or a parameter lies outside what the called function accepts."""
+    """Data or a parameter lies outside what the called function accepts.
+
+    Examples
+    --------
+    >>> from orthonmf import ONMF
+    >>> ONMF(5).fit([[1.0, 0.0], [2.0, 3.0]])
+    Traceback (most recent call last):
+        ...
+    orthonmf.exceptions.InvalidInputError: n_components=5 is more than the 2 rows of X; ask for at most 2.
+    """
 
 
 class InfeasibleCapacityError(OrthonmfError, ValueError):
-    """No assignment can satisfy the bounds on the sizes of the components."""
+    """No assignment can satisfy the bounds on the sizes of the components.
+
+    Examples
+    --------
+    >>> from orthonmf import ONMF
+    >>> ONMF(2, capacity=1).fit([[1.0, 0.0], [2.0, 3.0], [0.0, 1.0]])
+    Traceback (most recent call last):
+        ...
+    orthonmf.exceptions.InfeasibleCapacityError: The capacities [1, 1] hold 2 items, 1 fewer than the 3 there are; ...
+    """
 
 
 class IntegrityError(OrthonmfError, RuntimeError):
-    """A conserved quantity was not conserved, as when a block of items is lost or counted twice."""
+    """A conserved quantity was not conserved, as when a block of items is lost or counted twice.
+
+    Examples
+    --------
+    >>> from orthonmf.exceptions import IntegrityError, OrthonmfError
+    >>> issubclass(IntegrityError, OrthonmfError) and issubclass(IntegrityError, RuntimeError)
+    True
+    """
 
 
 class ModelFormatError(OrthonmfError, ValueError):
-    """A stored model is damaged, inconsistent, or of a format this version does not read."""
+    """A stored model is damaged, inconsistent, or of a format this version does not read.
+
+    Examples
+    --------
+    >>> from orthonmf.exceptions import ModelFormatError, OrthonmfError
+    >>> issubclass(ModelFormatError, OrthonmfError) and issubclass(ModelFormatError, ValueError)
+    True
+    """
 
 
 class MissingExtraError(OrthonmfError, ImportError):
-    """An optional dependency is needed and not installed."""
+    """An optional dependency is needed and not installed.
+
+    Examples
+    --------
+    >>> from orthonmf.exceptions import MissingExtraError, OrthonmfError
+    >>> issubclass(MissingExtraError, OrthonmfError) and issubclass(MissingExtraError, ImportError)
+    True
+    """
 
 
 class DataUnavailableError(OrthonmfError, OSError):
-    """A data set is neither on this machine nor obtainable."""
+    """A data set is neither on this machine nor obtainable.
+
+    Examples
+    --------
+    >>> from orthonmf.exceptions import DataUnavailableError, OrthonmfError
+    >>> issubclass(DataUnavailableError, OrthonmfError) and issubclass(DataUnavailableError, OSError)
+    True
+    """
 
 
 class FileAccessError(OrthonmfError, OSError):
-    """A file cannot be read or written."""
+    """A file cannot be read or written.
+
+    Examples
+    --------
+    >>> from orthonmf import ONMF
+    >>> ONMF.load("no-such-folder/parts.onmf")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    orthonmf.exceptions.FileAccessError: no such file
+    """

@@ -15,7 +15,15 @@ __all__ = ["Term", "top_terms"]
 
 
 class Term(NamedTuple):
-    """A feature and its weight in a component."""
+    """A feature and its weight in a component.
+
+    Examples
+    --------
+    >>> from orthonmf import ONMF, top_terms
+    >>> first = top_terms(ONMF(1).fit([[3.0, 4.0]]), ["salt", "pepper"])[0][0]
+    >>> first.name, round(first.weight, 3)
+    ('pepper', 0.8)
+    """
 
     name: str
     weight: float

@@ -104,6 +104,15 @@ class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only when X has string column names.
+
+    Examples
+    --------
+    >>> from orthonmf.baselines import REGISTRY
+    >>> from orthonmf.datasets import make_onmf
+    >>> X = make_onmf(40, 6, 3, noise=0.1, random_state=0).X
+    >>> model = REGISTRY["apx"](3, random_state=0).fit(X)
+    >>> model.transform(X).shape, bool(model.reconstruction_err_ < 2.0)
+    ((40, 3), True)
     """
 
     def __init__(

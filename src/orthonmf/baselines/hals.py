@@ -29,6 +29,15 @@ class Hals(PairBaseline):
     ----------
     .. [1] B. Li, G. Zhou, A. Cichocki, "Two Efficient Algorithms for Approximately Orthogonal Nonnegative Matrix Factorization", IEEE
        Signal Processing Letters 22, 2015.
+
+    Examples
+    --------
+    >>> from orthonmf.datasets import make_onmf
+    >>> from orthonmf.baselines import Hals
+    >>> X = make_onmf(40, 6, 3, noise=0.1, random_state=0).X
+    >>> model = Hals(3, tol=1e-3, random_state=0).fit(X)
+    >>> model.components_.shape
+    (3, 6)
     """
 
     def __init__(

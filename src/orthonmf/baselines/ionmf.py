@@ -29,6 +29,15 @@ class Ionmf(PairBaseline):
     ----------
     .. [1] M. Stražar, M. Žitnik, B. Zupan, J. Ule, T. Curk, "Orthogonal matrix factorization enables integrative analysis of multiple RNA
        binding proteins", Bioinformatics 32, 2016.
+
+    Examples
+    --------
+    >>> from orthonmf.datasets import make_onmf
+    >>> from orthonmf.baselines import Ionmf
+    >>> X = make_onmf(40, 6, 3, noise=0.1, random_state=0).X
+    >>> model = Ionmf(3, max_iter=1000, tol=1e-3, random_state=0).fit(X)
+    >>> model.components_.shape
+    (3, 6)
     """
 
     def __init__(

@@ -17,6 +17,15 @@ class Nhl(ProjectiveBaseline):
     References
     ----------
     .. [1] Z. Yang, J. Laaksonen, "Multiplicative Updates for Non-negative Projections", Neurocomputing 71, 2007.
+
+    Examples
+    --------
+    >>> from orthonmf.datasets import make_onmf
+    >>> from orthonmf.baselines import Nhl
+    >>> X = make_onmf(40, 6, 3, noise=0.1, random_state=0).X
+    >>> model = Nhl(3, tol=1e-3, random_state=0).fit(X)
+    >>> model.components_.shape
+    (3, 6)
     """
 
     def _rule(self, W: Array, B: Array, M: Array) -> Array:

@@ -18,6 +18,15 @@ class NmfMu(PairBaseline):
     References
     ----------
     .. [1] D. D. Lee, H. S. Seung, "Algorithms for Non-negative Matrix Factorization", NIPS 2000.
+
+    Examples
+    --------
+    >>> from orthonmf.datasets import make_onmf
+    >>> from orthonmf.baselines import NmfMu
+    >>> X = make_onmf(40, 6, 3, noise=0.1, random_state=0).X
+    >>> model = NmfMu(3, random_state=0).fit(X)
+    >>> model.components_.shape
+    (3, 6)
     """
 
     def _step(self, A: Any, T: Array, C: Array) -> tuple[Array, Array]:

@@ -23,6 +23,15 @@ class OnmfA(PairBaseline):
     References
     ----------
     .. [1] S. Choi, "Algorithms for Orthogonal Nonnegative Matrix Factorization", IJCNN 2008.
+
+    Examples
+    --------
+    >>> from orthonmf.datasets import make_onmf
+    >>> from orthonmf.baselines import OnmfA
+    >>> X = make_onmf(40, 6, 3, noise=0.1, random_state=0).X
+    >>> model = OnmfA(3, tol=1e-3, random_state=0).fit(X)
+    >>> model.components_.shape
+    (3, 6)
     """
 
     def _start(self, A: Any, rng: np.random.RandomState) -> tuple[Array, Array]:

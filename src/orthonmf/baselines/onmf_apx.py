@@ -53,6 +53,15 @@ class OnmfApx(HardBaseline):
     References
     ----------
     .. [1] M. Charikar, L. Hu, "Approximation Algorithms for Orthogonal Non-negative Matrix Factorization", AISTATS 2021.
+
+    Examples
+    --------
+    >>> from orthonmf.datasets import make_onmf
+    >>> from orthonmf.baselines import OnmfApx
+    >>> X = make_onmf(40, 6, 3, noise=0.1, random_state=0).X
+    >>> model = OnmfApx(3, random_state=0).fit(X)
+    >>> model.components_.shape
+    (3, 6)
     """
 
     def __init__(

@@ -50,6 +50,15 @@ class OnmfDing(PairBaseline):
     References
     ----------
     .. [1] C. Ding, T. Li, W. Peng, H. Park, "Orthogonal Nonnegative Matrix Tri-factorizations for Clustering", KDD 2006.
+
+    Examples
+    --------
+    >>> from orthonmf.datasets import make_onmf
+    >>> from orthonmf.baselines import OnmfDing
+    >>> X = make_onmf(40, 6, 3, noise=0.1, random_state=0).X
+    >>> model = OnmfDing(3, random_state=0).fit(X)
+    >>> model.components_.shape
+    (3, 6)
     """
 
     def __init__(

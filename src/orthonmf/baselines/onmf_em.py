@@ -39,6 +39,15 @@ class OnmfEm(HardBaseline):
     ----------
     .. [1] F. Pompili, N. Gillis, P.-A. Absil, F. Glineur, "Two algorithms for orthogonal nonnegative matrix factorization with application
        to clustering", Neurocomputing 141, 2014.
+
+    Examples
+    --------
+    >>> from orthonmf.datasets import make_onmf
+    >>> from orthonmf.baselines import OnmfEm
+    >>> X = make_onmf(40, 6, 3, noise=0.1, random_state=0).X
+    >>> model = OnmfEm(3, random_state=0).fit(X)
+    >>> model.components_.shape
+    (3, 6)
     """
 
     def __init__(

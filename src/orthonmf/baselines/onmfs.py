@@ -37,6 +37,15 @@ class Onmfs(HardBaseline):
     References
     ----------
     .. [1] M. Asteris, D. Papailiopoulos, A. G. Dimakis, "Orthogonal NMF through Subspace Exploration", NIPS 2015.
+
+    Examples
+    --------
+    >>> from orthonmf.datasets import make_onmf
+    >>> from orthonmf.baselines import Onmfs
+    >>> X = make_onmf(40, 6, 3, noise=0.1, random_state=0).X
+    >>> model = Onmfs(3, random_state=0).fit(X)
+    >>> model.components_.shape
+    (3, 6)
     """
 
     def __init__(

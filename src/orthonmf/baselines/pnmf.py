@@ -16,6 +16,15 @@ class Pnmf(ProjectiveBaseline):
     References
     ----------
     .. [1] Z. Yuan, E. Oja, "Projective Nonnegative Matrix Factorization for Image Compression and Feature Extraction", SCIA 2005.
+
+    Examples
+    --------
+    >>> from orthonmf.datasets import make_onmf
+    >>> from orthonmf.baselines import Pnmf
+    >>> X = make_onmf(40, 6, 3, noise=0.1, random_state=0).X
+    >>> model = Pnmf(3, tol=1e-3, random_state=0).fit(X)
+    >>> model.components_.shape
+    (3, 6)
     """
 
     def _rule(self, W: Array, B: Array, M: Array) -> Array:

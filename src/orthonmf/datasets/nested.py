@@ -28,6 +28,14 @@ class NestedData:
         Where the groups lie.
     cluster_centers : ndarray of shape (n_groups * n_clusters, n_features)
         Where the clusters lie.
+
+    Examples
+    --------
+    >>> data = make_nested(64, 10, random_state=0)
+    >>> data.X.shape, data.group_centers.shape
+    ((64, 10), (4, 10))
+    >>> bool((data.cluster_labels // 4 == data.group_labels).all())
+    True
     """
 
     X: Array

@@ -28,6 +28,12 @@ class OnmfData:
         The components.
     scale : ndarray of shape (n_samples,)
         The factor on the centre of each sample; ones where samples have no scale of their own.
+
+    Examples
+    --------
+    >>> data = make_onmf(6, 4, 3, item_scale=2.0, random_state=0)
+    >>> bool(np.allclose(data.X, data.scale[:, None] * data.centers[data.labels]))
+    True
     """
 
     X: Array
