@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._typing import Array
+from ._typing import Array, Labels
 from .bounds import Bounds
 from .certificate import Certificate
 from .estimator import ONMF
@@ -184,11 +184,10 @@ def _stored(adata: AnnData, key: str) -> ONMF:
         raise InvalidInputError(f"adata.uns[{key!r}] holds no factorisation; run orthonmf.tl.onmf(adata, key_added={key!r}) first.")
     known = ONMF().get_params()
     model = ONMF(**{name: value for name, value in summary["params"].items() if name in known})
-    items = adata.obs if model.orthogonal == "samples" else adata.var
-    codes = items[key].cat.codes.to_numpy()
-    loadings = adata.varm[key]
-    used = codes >= 0 if model.orthogonal == "features" else np.ones(adata.n_vars, dtype=bool)
-    model.components_ = np.asarray(loadings[used].T)
+    codes = (adata.obs if model.orthogonal == "samples" else adata.var)[key].cat.codes.to_numpy()
+    loadings = np.asarray(adata.varm[key])
+    used = _used(loadings, codes, model.orthogonal, masked="mask_var" in summary["params"])
+    model.components_ = loadings[used].T
     model.labels_ = codes[codes >= 0].astype(np.intp)
     model.feature_names_in_ = adata.var_names[used].to_numpy(dtype=object)
     model.n_features_in_ = int(used.sum())
@@ -202,6 +201,13 @@ def _stored(adata: AnnData, key: str) -> ONMF:
     model.certificate_ = _certificate(summary["certificate"])
     model._bounds = model.certificate_.bounds
     return model
+
+
+def _used(loadings: Array, codes: Labels, orthogonal: str, *, masked: bool) -> Array:
+    """The genes that were factorised: those with a label; where cells have the labels, those with a weight."""
+    if orthogonal == "features":
+        return np.asarray(codes >= 0)
+    return np.asarray(loadings.any(axis=1)) if masked else np.ones(len(loadings), dtype=bool)
 
 
 def _listed(flat: dict[str, Array]) -> dict[str, Any]:

@@ -1,0 +1,84 @@
+"""Figures of what an AnnData holds are those of the model that was fitted."""
+
+import anndata
+import matplotlib
+import numpy as np
+import pytest
+
+import orthonmf
+from orthonmf import ONMF
+from orthonmf.datasets import make_onmf
+from orthonmf.exceptions import InvalidInputError
+from orthonmf.pl import _stored
+
+X = make_onmf(30, 6, 3, noise=0.5, random_state=0).X
+
+
+@pytest.fixture
+def plt():
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    yield pyplot
+    pyplot.close("all")
+
+
+def cells(tmp_path, **params):
+    """Factorised cells after a round trip through a file."""
+    adata = anndata.AnnData(X)
+    adata.var_names = [f"gene{i}" for i in range(6)]
+    orthonmf.tl.onmf(adata, **params)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    return anndata.read_h5ad(tmp_path / "cells.h5ad")
+
+
+def test_by_hand(tmp_path, plt):
+    # Thirty cells in three parts of ten, with room for eleven in each.
+    display = orthonmf.pl.sizes(cells(tmp_path, n_components=3, capacity=11))
+    assert list(display.sizes) == [10, 10, 10]
+    assert list(display.upper) == [11, 11, 11]
+
+
+@pytest.mark.parametrize("name", ["persistence", "bifurcation", "history", "sizes", "components"])
+@pytest.mark.parametrize("orthogonal", ["samples", "features"])
+def test_draws_on_the_axis_given(tmp_path, plt, name, orthogonal):
+    adata = cells(tmp_path, orthogonal=orthogonal, max_components=4)
+    axis = plt.figure().subplots()
+    assert getattr(orthonmf.pl, name)(adata, ax=axis).ax_ is axis
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"n_components": 3, "capacity": [12, 11, 10], "min_size": 5},
+        {"n_components": 2, "orthogonal": "features", "scaling": "none"},
+        {"n_components": 3, "capacity": 9, "capacity_penalty": 0.1},
+    ],
+    ids=["auto", "bounds", "features", "soft"],
+)
+def test_the_stored_model_is_the_fitted_one(tmp_path, params):
+    model, stored = ONMF(**params).fit(X), _stored(cells(tmp_path, **params), "onmf")
+    for name in ("components_", "labels_", "counts_", "critical_betas_", "persistence_"):
+        np.testing.assert_array_equal(getattr(stored, name), getattr(model, name))
+    assert (stored.n_components_, stored.status_, stored.n_features_in_) == (model.n_components_, model.status_, 6)
+    assert stored.history_.keys() == model.history_.keys()
+    assert stored.history_["ids"] == model.history_["ids"]
+    assert stored.history_["splits"] == model.history_["splits"]
+    for got, expected in zip(stored.history_["projection"], model.history_["projection"], strict=True):
+        np.testing.assert_array_equal(got, expected)
+    assert str(stored.certificate_) == str(model.certificate_)
+    assert stored.certificate_.claims == model.certificate_.claims
+
+
+def test_genes_outside_the_mask_are_not_in_the_model(tmp_path):
+    used = np.array([True, False, True, True, False, True])
+    for orthogonal in ("samples", "features"):
+        stored = _stored(cells(tmp_path, n_components=2, orthogonal=orthogonal, mask_var=used), "onmf")
+        np.testing.assert_array_equal(stored.feature_names_in_, [f"gene{i}" for i in np.flatnonzero(used)])
+        assert stored.components_.shape == (2, 4)
+
+
+def test_without_results_the_remedy_is_named():
+    with pytest.raises(InvalidInputError, match=r"run orthonmf\.tl\.onmf"):
+        orthonmf.pl.sizes(anndata.AnnData(X), key="parts")
