@@ -5,6 +5,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
+DOCS_STAMP := $(VENV)/.installed-docs
 
 # Where the data that may not be redistributed lies. Empty (the loader downloads it) where there is no such folder.
 ORTHONMF_DATA ?= $(abspath $(wildcard ../shared/data))
@@ -37,6 +38,10 @@ browser: ## install Chromium from Debian's packages, for the tests of the report
 	elif command -v apt-get > /dev/null; then $(SUDO) apt-get update -q && $(SUDO) apt-get install -qy --no-install-recommends chromium; \
 	else echo "No apt-get here: install Chromium by other means and run make test CHROMIUM=/path/to/chromium" >&2; exit 1; fi
 
+$(DOCS_STAMP): $(STAMP)
+	$(PY) -m pip install --quiet --editable '.[docs]'
+	touch $@
+
 demo: $(STAMP) ## run the demonstration; its files go to demo-output
 	$(PY) -m orthonmf.demo --out demo-output
 
@@ -58,6 +63,9 @@ dist: $(STAMP) ## build the wheel and the source archive into dist
 check-dist: dist ## try what was built in new environments, with the core dependencies alone and with extras
 	$(PY) scripts/check_dist.py dist
 
+docs: $(DOCS_STAMP) ## build the documentation into docs/_build/html; a warning is an error
+	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
 clean: ## remove .venv and everything that was generated
-	rm -rf $(VENV) demo-output build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo-output build dist docs/_build docs/api docs/auto_examples .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from orthonmf import ONMF, top_terms
+from orthonmf.plot import ComponentsDisplay
 
 wine = load_wine(as_frame=True)
 model = make_pipeline(MinMaxScaler(), ONMF(3)).set_output(transform="pandas")
@@ -37,6 +38,8 @@ pd.DataFrame(onmf.components_, index=onmf.get_feature_names_out(), columns=onmf.
 
 for terms in top_terms(onmf, n_terms=3):
     print(", ".join(f"{term.name} {term.weight:.2f}" for term in terms))
+
+ComponentsDisplay.from_estimator(onmf)
 
 # %%
 # A frame whose columns are in another order is refused, not misread.

@@ -12,6 +12,7 @@ A scikit-learn pipeline after ``TfidfVectorizer``: each text gets one topic, and
 import re
 from inspect import getdoc
 
+import matplotlib.pyplot as plt
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import all_estimators
@@ -43,6 +44,17 @@ names = list(texts)
 for number, terms in enumerate(top_terms(topics, n_terms=6)):
     members = [name for name, label in zip(names, labels, strict=True) if label == number]
     print(f"{number}  {', '.join(term.name for term in terms)}\n   {len(members)} texts: {', '.join(members[:5])}, …\n")
+
+# %%
+# The same as a picture.
+
+figure, axes = plt.subplots(2, 4, figsize=(12, 5), layout="constrained")
+for number, (axis, terms) in enumerate(zip(axes.flat, top_terms(topics, n_terms=7), strict=True)):
+    axis.barh([term.name for term in reversed(terms)], [term.weight for term in reversed(terms)], color="#0072B2")
+    axis.set_title(f"topic {number}: {(labels == number).sum()} texts")
+    axis.set_xticks([])
+    axis.spines[:].set_visible(False)
+    axis.tick_params(length=0)
 
 # %%
 # A new text goes to its nearest topic.

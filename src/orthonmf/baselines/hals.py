@@ -12,7 +12,9 @@ from .base import PairBaseline, product, squared_error, unit_columns
 
 
 class Hals(PairBaseline):
-    """Approximately orthogonal factorisation by hierarchical alternating least squares [1]_.
+    """Approximately orthogonal factorisation by hierarchical alternating least squares.
+
+    The method of [1]_.
 
     Least ‖X − T C‖² + λ Σ_{j≠l} t_j · t_l with unit rows of C, exactly in one column of T or one row of C at a time:
 

@@ -12,7 +12,7 @@ from .base import PairBaseline, multiplied, product, squared_error, squared_sum
 
 
 class Ionmf(PairBaseline):
-    """Factorisation with orthogonality as a penalty [1]_: least ‖X − T C‖² + (α/2) ‖Tᵀ T − I‖².
+    """Factorisation with orthogonality as a penalty: least ‖X − T C‖² + (α/2) ‖Tᵀ T − I‖².
 
     For one data source, with H = Tᵀ and W = Cᵀ in the letters of [1]_:
 

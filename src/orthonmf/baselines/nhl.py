@@ -7,7 +7,9 @@ from .base import ProjectiveBaseline, multiplied
 
 
 class Nhl(ProjectiveBaseline):
-    """Nonnegative linear Hebbian network: Oja's subspace rule as a multiplicative update [1]_.
+    """Nonnegative linear Hebbian network: Oja's subspace rule as a multiplicative update.
+
+    The method of [1]_.
 
         W ← W ⊙ X Xᵀ W / (W Wᵀ X Xᵀ W),    then W ← W / ‖W‖₂.
 

@@ -11,7 +11,9 @@ from .base import PairBaseline
 
 
 class NmfMu(PairBaseline):
-    """Nonnegative matrix factorisation by multiplicative updates, which never raise ‖X − T C‖ [1]_.
+    """Nonnegative matrix factorisation by multiplicative updates, which never raise ‖X − T C‖.
+
+    The method of [1]_.
 
     The updates are scikit-learn's, one at a time, from a random start. Parameters and attributes are those of `Baseline`.
 

@@ -11,7 +11,7 @@ from .base import PairBaseline, multiplied, product, unit_columns
 
 
 class OnmfA(PairBaseline):
-    """Orthogonal factorisation by multiplicative updates along the true gradient of the Stiefel manifold [1]_.
+    """Orthogonal factorisation by multiplicative updates along the true gradient of the Stiefel manifold.
 
     In the letters of [1]_, X ≈ A S with Aᵀ A = I; here A is T and S is C:
 

@@ -26,7 +26,7 @@ from .base import (
 
 
 class OnmfApx(HardBaseline):
-    """Orthogonal factorisation within a constant factor of the best, by k-means [1]_.
+    """Orthogonal factorisation within a constant factor of the best, by k-means.
 
     Items are divided by their norms, clustered by k-means with their squared norms as weights, and projected on the centroids. With a
     k-means within r of its best, the squared error is within 2 r of its best.

@@ -28,7 +28,7 @@ OFFSET = 0.2
 
 
 class OnmfDing(PairBaseline):
-    """Orthogonal factorisation by multiplicative updates with Lagrange multipliers [1]_.
+    """Orthogonal factorisation by multiplicative updates with Lagrange multipliers.
 
     In the letters of [1]_, X ≈ F Gᵀ with Gᵀ G = I; here G is T and Fᵀ is C:
 

@@ -25,7 +25,9 @@ from .base import (
 
 
 class OnmfEm(HardBaseline):
-    """Orthogonal factorisation by an algorithm in the manner of EM, a weighted spherical k-means [1]_.
+    """Orthogonal factorisation by an algorithm in the manner of EM, a weighted spherical k-means.
+
+    The method of [1]_.
 
     Each item goes to the line nearest to it; each line becomes the leading singular vector of its items. The squared error Σ ‖x‖² − (x·u)²
     never rises. A line without items stays. Parameters and attributes are those of `Baseline`, and

@@ -14,7 +14,9 @@ from .base import HardBaseline, Solution, product, squared_sum, unit_columns
 
 
 class Onmfs(HardBaseline):
-    """Orthogonal factorisation through nonnegative principal components of a matrix of low rank [1]_.
+    """Orthogonal factorisation through nonnegative principal components of a matrix of low rank.
+
+    The method of [1]_.
 
     Of a sketch M of X, of rank r, the best Tᵀ T = I, T ≥ 0 for ‖Tᵀ M‖ is sought. For directions a_1, …, a_k in the column space of M the
     best T for Σ (t_j · a_j)² has item i in the component of its largest positive a_ij, and columns proportional to a_j there. Directions

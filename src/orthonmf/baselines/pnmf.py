@@ -7,7 +7,9 @@ from .base import ProjectiveBaseline, multiplied
 
 
 class Pnmf(ProjectiveBaseline):
-    """Projective factorisation X ≈ W Wᵀ X [1]_; with ``orthogonal="features"`` X ≈ X W Wᵀ.
+    """Projective factorisation X ≈ W Wᵀ X; with ``orthogonal="features"`` X ≈ X W Wᵀ.
+
+    The method of [1]_.
 
         W ← W ⊙ 2 X Xᵀ W / (W Wᵀ X Xᵀ W + X Xᵀ W Wᵀ W),    then W ← W / ‖W‖₂.
 
