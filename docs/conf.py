@@ -32,6 +32,7 @@ templates_path = ["_templates"]
 root_doc = "index"
 default_role = "py:obj"  # `name` in a docstring is a link where there is such a name, and code where there is none
 language = "en_GB"
+highlight_language = "none"  # blocks of code say what they are in
 
 # Markdown
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence", "attrs_inline"]

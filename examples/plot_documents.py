@@ -22,7 +22,8 @@ from orthonmf import ONMF, top_terms
 
 def description(estimator):
     """What comes before the parameters, without references and directives."""
-    return re.sub(r":\w+:`[^`]*`|^\.\. .*$|Read more in the", "", getdoc(estimator).split("\nParameters\n")[0], flags=re.MULTILINE).strip()
+    text = getdoc(estimator).split("\nParameters\n")[0]
+    return re.sub(r":\w+:`[^`]*`|^\.\. .*$|Read more in the", "", text, flags=re.MULTILINE).strip()
 
 
 texts = {name: description(estimator) for name, estimator in all_estimators()}
@@ -33,24 +34,25 @@ print(texts["RandomForestClassifier"].split("\n\n")[1])
 # The vectoriser gives a sparse matrix, which stays sparse. With the default ``scaling="item"`` a topic is a direction, so that long and
 # short texts on one subject belong together. ``min_size`` keeps a topic from being two texts that quote each other.
 
-words = TfidfVectorizer(stop_words="english", min_df=4, max_df=0.4, sublinear_tf=True, token_pattern="[a-z]{3,}")
+words = TfidfVectorizer(stop_words="english", min_df=4, max_df=0.4, token_pattern="[a-z]{3,}")
 topics = make_pipeline(words, ONMF(8, min_size=8)).fit(list(texts.values()))
 
 # %%
 # The words that speak for each topic, and some of its texts.
 
 labels = topics[-1].labels_
-names = list(texts)
 for number, terms in enumerate(top_terms(topics, n_terms=6)):
-    members = [name for name, label in zip(names, labels, strict=True) if label == number]
-    print(f"{number}  {', '.join(term.name for term in terms)}\n   {len(members)} texts: {', '.join(members[:5])}, …\n")
+    members = [name for name, label in zip(texts, labels, strict=True) if label == number]
+    print(f"{number}  {', '.join(term.name for term in terms)}")
+    print(f"   {len(members)} texts: {', '.join(members[:4])}, …\n")
 
 # %%
 # The same as a picture.
 
 figure, axes = plt.subplots(2, 4, figsize=(12, 5), layout="constrained")
 for number, (axis, terms) in enumerate(zip(axes.flat, top_terms(topics, n_terms=7), strict=True)):
-    axis.barh([term.name for term in reversed(terms)], [term.weight for term in reversed(terms)], color="#0072B2")
+    names, weights = zip(*reversed(terms), strict=True)
+    axis.barh(names, weights, color="#0072B2")
     axis.set_title(f"topic {number}: {(labels == number).sum()} texts")
     axis.set_xticks([])
     axis.spines[:].set_visible(False)

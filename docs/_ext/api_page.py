@@ -39,7 +39,7 @@ def section(title: str, module: ModuleType) -> str:
     table = "\n".join(f"   {name}" for name in names(module))
     return (
         f"\n{title}\n{'-' * len(title)}\n\n``{module.__name__}``: {said.partition(chr(10))[0]}\n\n"
-        f".. currentmodule:: {module.__name__}\n\n.. autosummary::\n   :toctree: generated\n\n{table}\n"
+        f".. currentmodule:: {module.__name__}\n\n.. autosummary::\n   :toctree: generated\n   :nosignatures:\n\n{table}\n"
     )
 
 

@@ -21,10 +21,10 @@ X = groups()
 critical = 1 / (2 * np.linalg.eigvalsh(np.cov(X.T, bias=True))[-1])
 panels = {0.8: "all components coincide", 2.0: "two", 13.0: "three, still soft", 80.0: "each item in one"}
 with styled():
-    figure, axes = plt.subplots(1, 4, figsize=(12, 3.1), layout="constrained", sharey=True)
-    for axis, (ratio, title) in zip(axes, panels.items(), strict=True):
+    figure, axes = plt.subplots(2, 2, figsize=(8.4, 5.4), layout="constrained", sharex=True, sharey=True)
+    for axis, (ratio, title) in zip(axes.flat, panels.items(), strict=True):
         centers, p = settle(X, ratio * critical)
-        axis.scatter(*X.T, c=np.clip(p @ HUES, 0, 1), s=14, lw=0)
+        axis.scatter(*X.T, c=np.clip(p @ HUES, 0, 1), s=16, lw=0)
         axis.scatter(*centers.T, c="white", edgecolors=INK, s=70, lw=1.8, zorder=3)
         axis.set_title(title, fontsize=12)
         axis.set(xticks=[], yticks=[], aspect="equal", xlabel=rf"$\beta = {ratio:g}\,\beta_{{cr}}$")
