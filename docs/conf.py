@@ -66,6 +66,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "gallery.Order",
     "download_all_examples": False,
     "remove_config_comments": True,
+    "capture_repr": ("_repr_html_",),  # data frames; not where an object lies in memory
     "show_memory": False,
     "show_signature": False,
     "min_reported_time": 1e9,  # seconds of the machine that builds the pages say nothing to those who read them
@@ -95,4 +96,4 @@ html_theme_options = {
     "pygments_dark_style": "monokai",
 }
 html_context = {"default_mode": "auto"}
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "getting_started": []}

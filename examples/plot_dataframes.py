@@ -32,7 +32,8 @@ labelled.groupby("component")[["alcohol", "flavanoids", "proline"]].mean()
 # The components as a frame, and their largest entries by name:
 
 onmf = model[-1]
-pd.DataFrame(onmf.components_, index=onmf.get_feature_names_out(), columns=onmf.feature_names_in_).round(2)
+components = pd.DataFrame(onmf.components_, index=onmf.get_feature_names_out(), columns=onmf.feature_names_in_)
+components.T.round(2)
 
 # %%
 

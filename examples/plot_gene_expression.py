@@ -18,9 +18,11 @@ import orthonmf
 
 rng = np.random.default_rng(0)
 kinds = rng.choice(5, size=600, p=[0.4, 0.25, 0.15, 0.12, 0.08])
-profile = rng.gamma(0.6, 1.0, size=200) + np.array([np.where(np.arange(200) // 25 == kind, 8.0, 0.0) for kind in range(5)])
+background = rng.gamma(0.6, 1.0, size=200)
+programmes = np.array([np.where(np.arange(200) // 25 == kind, 8.0, 0.0) for kind in range(5)])
 depth = rng.lognormal(0.0, 0.6, size=(600, 1))
-adata = anndata.AnnData(sparse.csr_matrix(rng.poisson(depth * profile[kinds]), dtype=np.float32))
+counts = rng.poisson(depth * (background + programmes)[kinds])
+adata = anndata.AnnData(sparse.csr_matrix(counts, dtype=np.float32))
 adata.var_names = [f"gene{i}" for i in range(200)]
 adata.obs["kind"] = [f"type {kind}" for kind in kinds]
 

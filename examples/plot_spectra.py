@@ -19,7 +19,8 @@ rng = np.random.default_rng(0)
 rows, columns = np.mgrid[:40, :60]
 material = np.where((rows - 20) ** 2 + (columns - 38) ** 2 < 130, 2, (rows + columns // 3) // 15 % 2)
 channel = np.arange(80)
-spectra = np.array([np.exp(-(((channel - peak) / 9) ** 2)) + 0.4 * np.exp(-(((channel - 2 * peak) / 5) ** 2)) for peak in (20, 27, 34)])
+peaks = np.array([[20], [27], [34]])
+spectra = np.exp(-(((channel - peaks) / 9) ** 2)) + 0.4 * np.exp(-(((channel - 2 * peaks) / 5) ** 2))
 light = 200 * np.exp(-columns / 20)
 X = rng.poisson(light.reshape(-1, 1) * (spectra[material.ravel()] + 0.1)).astype(float)
 
