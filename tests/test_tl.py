@@ -102,9 +102,12 @@ def test_a_second_run_leaves_no_labels_of_the_first():
     assert "onmf" not in adata.obs
 
 
-def test_a_column_of_the_user_is_not_dropped():
+@pytest.mark.parametrize("found", [{"colours": "mine"}, "mine", None], ids=["dict", "text", "nothing"])
+def test_a_column_of_the_user_is_not_dropped(found):
     adata = cells()
     adata.var["onmf"] = "mine"
+    if found is not None:
+        adata.uns["onmf"] = found
     orthonmf.tl.onmf(adata, 2)
     assert (adata.var["onmf"] == "mine").all()
 

@@ -14,6 +14,7 @@ from .bounds import Bounds
 from .certificate import Certificate
 from .estimator import ONMF
 from .exceptions import InvalidInputError
+from .tl import stored_summary
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -56,16 +57,7 @@ def persistence(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: 
 def bifurcation(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: Any) -> Any:
     """The centres as β grows: every fork is a phase transition.
 
-    Parameters
-    ----------
-    adata : AnnData
-        In which `orthonmf.tl.onmf` stored its results.
-    key : str, default="onmf"
-        The ``key_added`` they were stored under.
-    ax : matplotlib Axes or None, default=None
-        Where to draw; None makes a figure.
-    **kwargs
-        Passed to `orthonmf.plot.BifurcationDisplay.from_estimator`.
+    Parameters are those of `persistence`; others go to `orthonmf.plot.BifurcationDisplay.from_estimator`.
 
     Returns
     -------
@@ -87,16 +79,7 @@ def bifurcation(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: 
 def history(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: Any) -> Any:
     """Free energy, distortion, entropy and the number of components against β.
 
-    Parameters
-    ----------
-    adata : AnnData
-        In which `orthonmf.tl.onmf` stored its results.
-    key : str, default="onmf"
-        The ``key_added`` they were stored under.
-    ax : matplotlib Axes or None, default=None
-        Where to draw; None makes a figure.
-    **kwargs
-        Passed to `orthonmf.plot.HistoryDisplay.from_estimator`.
+    Parameters are those of `persistence`; others go to `orthonmf.plot.HistoryDisplay.from_estimator`.
 
     Returns
     -------
@@ -118,16 +101,7 @@ def history(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: Any)
 def sizes(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: Any) -> Any:
     """Cells (or genes) in each component, against the bounds where there are any.
 
-    Parameters
-    ----------
-    adata : AnnData
-        In which `orthonmf.tl.onmf` stored its results.
-    key : str, default="onmf"
-        The ``key_added`` they were stored under.
-    ax : matplotlib Axes or None, default=None
-        Where to draw; None makes a figure.
-    **kwargs
-        Passed to `orthonmf.plot.SizesDisplay.from_estimator`.
+    Parameters are those of `persistence`; others go to `orthonmf.plot.SizesDisplay.from_estimator`.
 
     Returns
     -------
@@ -140,6 +114,8 @@ def sizes(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: Any) -
     >>> adata = anndata.AnnData(orthonmf.datasets.make_onmf(60, 8, 3, noise=0.5, random_state=0).X)
     >>> orthonmf.tl.onmf(adata, 3, capacity=25)
     >>> display = orthonmf.pl.sizes(adata)
+    >>> display.upper
+    array([25, 25, 25])
     """
     from .plot import SizesDisplay
 
@@ -149,16 +125,7 @@ def sizes(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: Any) -
 def components(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: Any) -> Any:
     """The weights of the genes in each component, by name.
 
-    Parameters
-    ----------
-    adata : AnnData
-        In which `orthonmf.tl.onmf` stored its results.
-    key : str, default="onmf"
-        The ``key_added`` they were stored under.
-    ax : matplotlib Axes or None, default=None
-        Where to draw; None makes a figure.
-    **kwargs
-        Passed to `orthonmf.plot.ComponentsDisplay.from_estimator`.
+    Parameters are those of `persistence`; others go to `orthonmf.plot.ComponentsDisplay.from_estimator`.
 
     Returns
     -------
@@ -179,8 +146,8 @@ def components(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: A
 
 def _stored(adata: AnnData, key: str) -> ONMF:
     """The fitted model as far as figures need it, from what `orthonmf.tl.onmf` stored."""
-    summary = adata.uns.get(key)
-    if not isinstance(summary, dict) or "certificate" not in summary:
+    summary = stored_summary(adata, key)
+    if summary is None:
         raise InvalidInputError(f"adata.uns[{key!r}] holds no factorisation; run orthonmf.tl.onmf(adata, key_added={key!r}) first.")
     known = ONMF().get_params()
     model = ONMF(**{name: value for name, value in summary["params"].items() if name in known})

@@ -140,9 +140,15 @@ def _used_genes(adata: AnnData, mask_var: Any) -> Array:
     return used
 
 
+def stored_summary(adata: AnnData, key: str) -> dict[str, Any] | None:
+    """What an earlier run stored in ``uns`` under this key; None where nothing, or something else, is there."""
+    summary = adata.uns.get(key)
+    return summary if isinstance(summary, dict) and "certificate" in summary else None
+
+
 def _forget(adata: AnnData, key: str) -> None:
     """Drop the labels of an earlier run under this key, which may have been those of the other axis."""
-    if key in adata.uns and "certificate" in adata.uns[key]:
+    if stored_summary(adata, key) is not None:
         for table in (adata.obs, adata.var):
             if key in table:
                 del table[key]
