@@ -94,6 +94,15 @@ def test_a_copy_leaves_the_original_alone():
     assert len(adata.obsm) == len(adata.varm) == len(adata.uns) == len(adata.obs.columns) == 0
 
 
+def test_a_view_becomes_an_object_of_its_own():
+    adata = cells()
+    view = adata[:, :4]
+    with pytest.warns(anndata.ImplicitModificationWarning):
+        orthonmf.tl.onmf(view, 2)
+    assert view.varm["onmf"].shape == (4, 2)
+    assert not adata.varm
+
+
 def test_a_second_run_leaves_no_labels_of_the_first():
     adata = cells()
     orthonmf.tl.onmf(adata, 2)
