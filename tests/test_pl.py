@@ -50,7 +50,7 @@ def test_draws_on_the_axis_given(tmp_path, plt, name, orthogonal):
 @pytest.mark.parametrize(
     "params",
     [
-        {},
+        {"max_components": 5},
         {"n_components": 3, "capacity": [12, 11, 10], "min_size": 5},
         {"n_components": 2, "orthogonal": "features", "scaling": "none"},
         {"n_components": 3, "capacity": 9, "capacity_penalty": 0.1},

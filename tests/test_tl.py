@@ -36,9 +36,9 @@ def test_by_hand():
 
 
 def test_stores_what_the_estimator_finds():
-    adata, model = cells(), ONMF()
+    adata, model = cells(), ONMF(max_components=5)
     T = model.fit_transform(DATA.X)
-    orthonmf.tl.onmf(adata)
+    orthonmf.tl.onmf(adata, max_components=5)
     np.testing.assert_array_equal(adata.obsm["X_onmf"], T)
     np.testing.assert_array_equal(adata.varm["onmf"], model.components_.T)
     np.testing.assert_array_equal(adata.obs["onmf"].cat.codes, model.labels_)

@@ -45,7 +45,7 @@ def persistence(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: 
     >>> import anndata
     >>> import orthonmf
     >>> adata = anndata.AnnData(orthonmf.datasets.make_onmf(60, 8, 3, noise=0.5, random_state=0).X)
-    >>> orthonmf.tl.onmf(adata)
+    >>> orthonmf.tl.onmf(adata, max_components=6)
     >>> display = orthonmf.pl.persistence(adata)
     >>> display.figure_.savefig("persistence.png")  # doctest: +SKIP
     """
@@ -68,7 +68,7 @@ def bifurcation(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: 
     >>> import anndata
     >>> import orthonmf
     >>> adata = anndata.AnnData(orthonmf.datasets.make_onmf(60, 8, 3, noise=0.5, random_state=0).X)
-    >>> orthonmf.tl.onmf(adata)
+    >>> orthonmf.tl.onmf(adata, max_components=6)
     >>> display = orthonmf.pl.bifurcation(adata)
     """
     from .plot import BifurcationDisplay
@@ -90,7 +90,7 @@ def history(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: Any)
     >>> import anndata
     >>> import orthonmf
     >>> adata = anndata.AnnData(orthonmf.datasets.make_onmf(60, 8, 3, noise=0.5, random_state=0).X)
-    >>> orthonmf.tl.onmf(adata)
+    >>> orthonmf.tl.onmf(adata, max_components=6)
     >>> display = orthonmf.pl.history(adata)
     """
     from .plot import HistoryDisplay
@@ -136,7 +136,7 @@ def components(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: A
     >>> import anndata
     >>> import orthonmf
     >>> adata = anndata.AnnData(orthonmf.datasets.make_onmf(60, 8, 3, noise=0.5, random_state=0).X)
-    >>> orthonmf.tl.onmf(adata)
+    >>> orthonmf.tl.onmf(adata, max_components=6)
     >>> display = orthonmf.pl.components(adata)
     """
     from .plot import ComponentsDisplay
