@@ -488,6 +488,13 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         ----------
         path : str or path-like
             By custom it ends in ``.onmf``. An older file is replaced when the new one is complete.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from orthonmf import ONMF
+        >>> with TemporaryDirectory() as folder:
+        ...     ONMF(2).fit([[1, 0], [2, 0], [0, 3]]).save(f"{folder}/parts.onmf")
         """
         from .storage import save
 
@@ -504,6 +511,15 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Returns
         -------
         model : ONMF
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from orthonmf import ONMF
+        >>> with TemporaryDirectory() as folder:
+        ...     ONMF(2).fit([[1, 0], [2, 0], [0, 3]]).save(f"{folder}/parts.onmf")
+        ...     ONMF.load(f"{folder}/parts.onmf").labels_
+        array([1, 1, 0])
         """
         from .storage import load
 

@@ -80,6 +80,16 @@ def test_an_object_array_a_truncated_hdf5_and_a_folder(tmp_path, capfd):
         assert str(path) in one_line(capfd)
 
 
+def test_a_file_that_may_not_be_read(matrix, monkeypatch, capfd):
+    def denied(self):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr("pathlib.Path.read_bytes", denied)
+    assert main(["rank", str(matrix)]) == 2
+    assert "genes.csv cannot be read: [Errno 13] Permission denied" in one_line(capfd)
+
+
 def test_several_matrices_need_a_key(tmp_path, capfd):
     np.savez(tmp_path / "data.npz", a=np.eye(3), b=np.ones((3, 2)))
     assert main(["rank", str(tmp_path / "data.npz")]) == 2
@@ -216,6 +226,22 @@ def test_a_folder_that_cannot_be_made(matrix, tmp_path, capfd):
     for out in (matrix, matrix / "parts", tmp_path / "dangling"):
         assert main(["fit", str(matrix), "--out", str(out), "--force"]) == 2
         assert "is not a folder; choose another name" in one_line(capfd)
+
+
+def test_a_folder_in_the_place_of_a_file(matrix, tmp_path, capfd):
+    (tmp_path / "parts" / "model.onmf").mkdir(parents=True)
+    assert main(["fit", str(matrix), "--out", str(tmp_path / "parts"), "--force"]) == 2
+    assert "model.onmf is a folder, where a file should go" in one_line(capfd)
+
+
+def test_a_folder_that_may_not_be_written_to(matrix, fitted, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)  # permissions do not bind the superuser
+    for command in (
+        ["fit", str(matrix), "--out", str(tmp_path / "new")],
+        ["predict", str(fitted), str(matrix), "--out", str(tmp_path / "l.csv")],
+    ):
+        assert main(command) == 2
+        assert f"{tmp_path} may not be written to" in one_line(capfd)
 
 
 def test_a_file_that_cannot_be_written(matrix, fitted, tmp_path, capfd):

@@ -14,9 +14,10 @@ Data = Annotated[
     typer.Argument(
         help="Matrix, samples in rows: .csv, .tsv (also .gz), .parquet, .npy, .npz, .mtx (also .gz), .h5, .h5ad, .mat, or a 10x folder.",
         metavar="DATA",
+        readable=False,  # what cannot be read is said in our own words
     ),
 ]
-Model = Annotated[Path, typer.Argument(help="Model that fit wrote, or the folder that holds it.", metavar="MODEL")]
+Model = Annotated[Path, typer.Argument(help="Model that fit wrote, or the folder that holds it.", metavar="MODEL", readable=False)]
 Key = Annotated[
     str | None, typer.Option(help="Which matrix, where the file holds several: array, HDF5 path, or layer (raw for the raw counts).")
 ]

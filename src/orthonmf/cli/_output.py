@@ -59,6 +59,7 @@ def check_file(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
         raise InvalidInputError(f"--out {path} is a folder; expected the name of a file.")
     if not path.parent.is_dir():
         raise InvalidInputError(f"--out {path}: there is no folder {path.parent}; make it first.")
+    _check_writable(path.parent)
     if any(path.exists() and each.exists() and path.samefile(each) for each in inputs):
         raise InvalidInputError(f"--out {path} is what is read; choose another name.")
     if os.path.lexists(path) and not force:
@@ -70,9 +71,18 @@ def check_folder(folder: Path, names: Iterable[str], *, force: bool) -> None:
     existing = next(each for each in (folder, *folder.absolute().parents) if os.path.lexists(each))
     if not existing.is_dir():
         raise InvalidInputError(f"--out {folder}: {existing} is not a folder; choose another name.")
+    _check_writable(existing)
     taken = [folder / name for name in names if os.path.lexists(folder / name)]
     if taken and not force:
         raise _exists(taken[0])
+    for path in taken:
+        if path.is_dir() and not path.is_symlink():
+            raise InvalidInputError(f"{path} is a folder, where a file should go; choose another --out.")
+
+
+def _check_writable(folder: Path) -> None:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InvalidInputError(f"{folder} may not be written to; choose another --out, or change its permissions.")
 
 
 def _exists(path: Path) -> InvalidInputError:

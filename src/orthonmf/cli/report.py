@@ -20,7 +20,7 @@ EXAMPLES = options.examples("report genes-onmf --force", "report genes-onmf --ou
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="Folder that fit wrote.", metavar="DIR")],
+    folder: Annotated[Path, typer.Argument(help="Folder that fit wrote.", metavar="DIR", readable=False)],
     title: Annotated[str | None, typer.Option(help="Heading; by default the name of the data.")] = None,
     out: Annotated[Path | None, typer.Option(help="File for the report; by default report.html in DIR.")] = None,
     force: options.Force = False,
