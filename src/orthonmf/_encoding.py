@@ -91,11 +91,11 @@ def _held(value: Any, dtype: np.dtype[Any]) -> bool:
         return bool(value != value or dtype.type(value).item() == value)
 
 
-def record(kind: type[Record], content: Any, name: str) -> Record:
+def record(kind: type[Record], content: dict[str, Any], name: str) -> Record:
     """A dataclass from its fields, each of the type that its declaration asks for; fields with a default may be missing."""
     hints = get_type_hints(kind)
     needed = {field.name for field in fields(kind) if field.default is MISSING}  # type: ignore[arg-type]
-    if not isinstance(content, dict) or not needed <= set(content) <= set(hints):
+    if not needed <= set(content) <= set(hints):
         raise ModelFormatError(f"{name} is stored as {brief(content)}; expected the fields of {kind.__name__}.")
     for field, value in content.items():
         if not _fits(value, hints[field]):
