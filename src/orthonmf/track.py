@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,7 @@ def _rise(beta: Any, ids: Any) -> Labels:
             kept.pop()
         if np.isfinite(value):
             kept.append(i)
-    taken = [_before_refusal(i, after, beta, ids) for i, after in zip(kept, kept[1:], strict=False)]
+    taken = [_before_refusal(i, after, beta, ids) for i, after in pairwise(kept)]
     return np.array([*taken, *kept[-1:]], dtype=np.intp)
 
 

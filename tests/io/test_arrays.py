@@ -1,12 +1,13 @@
 """Arrays of numpy, scipy and MATLAB."""
 
 import io
+from contextlib import suppress
 
 import h5py
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.io import mmwrite, savemat
+from scipy.io import loadmat, mmwrite, savemat
 
 from orthonmf.exceptions import InvalidInputError
 from orthonmf.io import read
@@ -36,6 +37,31 @@ def test_npz_of_scipy_is_sparse_and_that_of_numpy_is_not(tmp_path):
     assert found.format == "csr"
     same(found)
     same(read(tmp_path / "dense.npz").X)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia"])
+def test_npz_of_every_sparse_form(tmp_path, form):
+    sparse.save_npz(tmp_path / "data.npz", sparse.coo_array(X).asformat(form))
+    same(read(tmp_path / "data.npz").X)
+
+
+@pytest.mark.parametrize(
+    ("indices", "pointers"),
+    [
+        ([0, 1, 2], [0, 2, 99]),
+        ([0, 1, 2], [0, 99, 3]),
+        ([0, 1, 2], [1, 2, 3]),
+        ([0, 1, 3], [0, 2, 3]),
+        ([0, -1, 2], [0, 2, 3]),
+        ([], [0, 99, 0]),  # of which scipy's own check says nothing
+        ([0, 1, 2], [0, 3]),
+    ],
+)
+def test_no_pointer_is_followed_out_of_a_sparse_matrix(tmp_path, indices, pointers):
+    content = {"data": np.ones(len(indices)), "indices": np.array(indices, dtype=int), "indptr": np.array(pointers)}
+    np.savez(tmp_path / "data.npz", format=b"csr", shape=(2, 3), **content)
+    with pytest.raises(InvalidInputError, match=r"data\.npz"):
+        read(tmp_path / "data.npz")
 
 
 def test_of_several_arrays_one_is_named(tmp_path):
@@ -115,13 +141,35 @@ def test_bad_matrix_market_is_refused(tmp_path, content):
         read(tmp_path / "data.mtx")
 
 
-def test_mat_of_every_version(tmp_path):
-    savemat(tmp_path / "dense.mat", {"X": X, "note": "words"})
-    savemat(tmp_path / "sparse.mat", {"X": sparse.csc_array(X), "t": np.arange(3)})
+@pytest.mark.parametrize("options", [{"format": "4"}, {}, {"do_compression": True}], ids=["4", "5", "7"])
+def test_mat_of_every_version(tmp_path, options):
+    savemat(tmp_path / "dense.mat", {"X": X, "note": "words"}, **options)
+    savemat(tmp_path / "sparse.mat", {"X": sparse.csc_matrix(X), "t": np.arange(3.0)}, **options)
     same(read(tmp_path / "dense.mat").X)
     same(read(tmp_path / "sparse.mat", key="X").X)
     with pytest.raises(InvalidInputError, match="holds several: X, t"):
         read(tmp_path / "sparse.mat")
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"])
+def test_mat_of_every_kind_of_number(tmp_path, dtype):
+    values = np.arange(15).reshape(3, 5).astype(dtype)
+    others = {"z": values * 1j, "cell": np.array([1, "a"], dtype=object), "struct": {"a": values}, "cube": np.zeros((2, 2, 2))}
+    savemat(tmp_path / "data.mat", {"long name": values, **others})
+    np.testing.assert_array_equal(read(tmp_path / "data.mat").X, values)
+    assert read(tmp_path / "data.mat").X.dtype == loadmat(tmp_path / "data.mat")["long name"].dtype
+
+
+@pytest.mark.parametrize("value", [0, 177, 255])
+@pytest.mark.parametrize("matrix", [X, sparse.csc_matrix(X)], ids=["dense", "sparse"])
+def test_a_damaged_mat_is_refused_or_read_but_never_ends_the_process(tmp_path, matrix, value):
+    path = tmp_path / "data.mat"
+    savemat(path, {"X": matrix})
+    whole = path.read_bytes()
+    for at in range(124, len(whole)):
+        path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
+        with suppress(InvalidInputError):
+            assert read(path).X.shape != ()
 
 
 def test_mat_of_version_7_3_is_transposed_back(tmp_path):

@@ -117,8 +117,15 @@ def test_indices_out_of_range_are_refused(tmp_path):
     adata = anndata.AnnData(sparse.csr_matrix(X), obs=pd.DataFrame(index=CELLS), var=pd.DataFrame(index=GENES))
     adata.write_h5ad(path)
     with h5py.File(path, "a") as file:
-        file["X/indices"][0] = 999
-    with pytest.raises(InvalidInputError, match=r"data\.h5ad cannot be read"):
+        indices = file["X/indices"][()]
+        del file["X/indices"]
+        file["X/indices"] = indices + 0.5
+    with pytest.raises(InvalidInputError, match="a sparse matrix with indices of dtype float64"):
+        read(path)
+    with h5py.File(path, "a") as file:
+        del file["X/indices"]
+        file["X/indices"] = indices + 999
+    with pytest.raises(InvalidInputError, match=r"data\.h5ad: is damaged: the indices of a sparse matrix of shape \(2, 3\)"):
         read(path)
 
 

@@ -53,6 +53,23 @@ def _checked(given: Any, n: int, each: str) -> Array | None:
     return names
 
 
+def compressed(form: str, vectors: tuple[Any, Any, Any], shape: tuple[int, ...]) -> Any:
+    """A CSR array from data, indices and pointers by rows (form "csr") or columns ("csc").
+
+    All are checked, since scipy's loops follow them wherever they point; its own check looks at no pointers where the last one is 0.
+    """
+    data, indices, pointers = (np.asarray(vector) for vector in vectors)
+    n_lines, n_places = shape if form == "csr" else shape[::-1]
+    if {indices.dtype.kind, pointers.dtype.kind} - set("iu"):
+        raise InvalidInputError(f"is damaged: a sparse matrix with indices of dtype {indices.dtype} and pointers of {pointers.dtype}.")
+    steps = np.diff(pointers.astype(np.int64), prepend=0)
+    held = len(pointers) == n_lines + 1 and steps[0] == 0 and (steps >= 0).all() and steps.sum() == len(indices) == len(data)
+    if not held or (len(indices) and not 0 <= indices.min() <= indices.max() < n_places):
+        raise InvalidInputError(f"is damaged: the indices of a sparse matrix of shape {shape} point outside it.")
+    kind = sparse.csr_array if form == "csr" else sparse.csc_array
+    return sparse.csr_array(kind((data, indices, pointers), shape=shape))
+
+
 def chosen(names: Iterable[str], key: str | None, kind: str = "matrix") -> str:
     """The one name there is, or the one asked for."""
     names = sorted(names)

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from .._typing import Array
 from ..exceptions import InvalidInputError
-from .base import Data, chosen, needs
-from .hdf5 import compressed, strings
+from .base import Data, chosen, compressed, needs
+from .hdf5 import strings, vectors
 
-_SPARSE = {"csr_matrix": sparse.csr_array, "csc_matrix": sparse.csc_array}
+_SPARSE = ("csr_matrix", "csc_matrix")
 
 
 def read(path: Path, key: str | None = None) -> Data:
@@ -45,7 +44,7 @@ def _matrix(node: Any) -> Any:
     if form not in _SPARSE:
         raise InvalidInputError(f"holds a matrix of the kind {form!r}; expected a dense one, or one of {', '.join(_SPARSE)}.")
     shape = node.attrs.get("shape", node.attrs.get("h5sparse_shape"))
-    return compressed(_SPARSE[form], node, tuple(int(side) for side in shape))
+    return compressed(form[:3], vectors(node), tuple(int(side) for side in shape))
 
 
 def _index(frame: Any) -> Array:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from scipy import sparse
-
 from .._typing import Array
-from .base import Data, chosen, needs
+from .base import Data, chosen, compressed, needs
 from .tenx import gene_names
 
 
@@ -26,15 +24,13 @@ def _tenx(group: Any) -> Data:
     """Cells × genes: the file holds genes × cells by columns."""
     features = group["features"]
     genes = gene_names([list(row) for row in zip(strings(features["id"]), strings(features["name"]), strict=True)])
-    counts = compressed(sparse.csr_array, group, tuple(group["shape"][()][::-1]))
+    counts = compressed("csr", vectors(group), tuple(group["shape"][()][::-1].tolist()))
     return Data(counts, strings(group["barcodes"]), genes)
 
 
-def compressed(kind: Any, group: Any, shape: tuple[int, ...]) -> Any:
-    """A CSR or CSC array from the datasets data, indices and indptr; its indices are checked."""
-    found = kind((group["data"][()], group["indices"][()], group["indptr"][()]), shape=shape)
-    found.check_format(full_check=True)
-    return sparse.csr_array(found)
+def vectors(group: Any) -> tuple[Array, Array, Array]:
+    """What a sparse matrix is stored as."""
+    return group["data"][()], group["indices"][()], group["indptr"][()]
 
 
 def strings(dataset: Any) -> Array:
