@@ -17,6 +17,10 @@ class Schedule(Protocol):
     def resolution(self) -> float:
         """A transition is located when the β before and after it are within this factor; inf takes it where it is met."""
 
+    @property
+    def recovery(self) -> float:
+        """The factor by which β goes on after a split that did not pay."""
+
     def next_beta(self, beta: float, onsets: Array) -> float:
         """The next β after ``beta``, with the β at which each component is expected to give way; inf when nothing will."""
 
@@ -37,10 +41,16 @@ class Adaptive:
     locate: bool = True
     # A jump of more than this lets the components change too much to be followed.
     max_growth: float = 4.0
+    # Nor is a split that was refused expected to be much farther than this.
+    max_recovery: float = 1.5
 
     @property
     def resolution(self) -> float:
         return self.overshoot + 1e-3 if self.locate else np.inf
+
+    @property
+    def recovery(self) -> float:
+        return min(self.resolution, self.max_recovery)
 
     def next_beta(self, beta: float, onsets: Array) -> float:
         target = float(onsets.min())
@@ -56,6 +66,10 @@ class Geometric:
 
     growth: float
     resolution: float = np.inf
+
+    @property
+    def recovery(self) -> float:
+        return self.growth
 
     def next_beta(self, beta: float, onsets: Array) -> float:
         return beta * self.growth if np.isfinite(onsets.min()) else np.inf
