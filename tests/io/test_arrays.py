@@ -132,13 +132,24 @@ def test_matrix_market_sparse_and_dense(tmp_path, name):
         "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1.0\n",
         "%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1.0\n",
         "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 x\n",
+        "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\0002 1 1\n",
     ],
-    ids=["no banner", "an entry missing", "a row too far", "a word"],
+    ids=["no banner", "an entry missing", "a row too far", "a word", "a zero byte"],
 )
 def test_bad_matrix_market_is_refused(tmp_path, content):
     (tmp_path / "data.mtx").write_text(content)
-    with pytest.raises(InvalidInputError, match=r"data.mtx cannot be read: .*\. Is it complete"):
+    with pytest.raises(InvalidInputError, match=r"data\.mtx(: is not text| cannot be read: .*\. Is it complete)"):
         read(tmp_path / "data.mtx")
+
+
+def test_a_matrix_market_file_cut_off_anywhere_never_ends_the_process(tmp_path):
+    buffer = io.BytesIO()
+    mmwrite(buffer, sparse.coo_array(X))
+    whole = buffer.getvalue().rstrip() + b" \n"
+    for length in range(1, len(whole)):
+        (tmp_path / "data.mtx").write_bytes(whole[:length])
+        with suppress(InvalidInputError):
+            same(read(tmp_path / "data.mtx").X)
 
 
 @pytest.mark.parametrize("options", [{"format": "4"}, {}, {"do_compression": True}], ids=["4", "5", "7"])
