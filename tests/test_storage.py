@@ -100,11 +100,14 @@ def members_of(path):
 
 
 def forge(path, change=None, arrays=None, model=None):
-    """A file of a good model, with a changed manifest and changed arrays, whose digests are all right."""
+    """A file of a good model, with a changed manifest and changed arrays (None: without it), whose digests are all right."""
     (ONMF(2).fit(X) if model is None else model).save(path)
     members = members_of(path)
     manifest = json.loads(members["manifest.json"])
     for name, array in (arrays or {}).items():
+        if array is None:
+            del manifest["arrays"][name], members[f"{name}.npy"]
+            continue
         member = npy(array)
         manifest["arrays"][name] = {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": hashlib.sha256(member).hexdigest()}
         members[f"{name}.npy"] = member
@@ -411,12 +414,7 @@ class TestMalice:
         refused(path, "expected its dtype, shape and sha256")
 
     def test_a_missing_array(self, path):
-        ONMF(2).fit(X).save(path)
-        members = members_of(path)
-        manifest = json.loads(members["manifest.json"])
-        del members["labels_.npy"], manifest["arrays"]["labels_"]
-        members["manifest.json"] = json.dumps(manifest).encode()
-        path.write_bytes(zipped(members.items()))
+        forge(path, arrays={"labels_": None})
         refused(path, r"lacks the arrays \['labels_'\]")
 
     @pytest.mark.parametrize(
@@ -508,9 +506,76 @@ class TestInconsistent:
         forge(path, arrays={name: np.array(values)}, model=ONMF(2, capacity=2).fit(X))
         refused(path, "bounds")
 
-    def test_a_part_of_the_bounds(self, path):
-        forge(path, arrays={"_upper": np.array([2, 2])})
+    @pytest.mark.parametrize("missing", ["_lower", "_upper", "bounds_named", "bounds_penalty"])
+    def test_a_part_of_the_bounds(self, path, missing):
+        model = ONMF(2, capacity=2).fit(X)
+        if missing.startswith("_"):
+            forge(path, arrays={missing: None}, model=model)
+        else:
+            forge(path, lambda manifest: manifest["fitted"].update({missing: None}), model=model)
         refused(path, "a part of the bounds")
+
+    @pytest.mark.parametrize("name", ["labels_", "counts_", "components_", "history.beta", "history.ids"])
+    def test_numbers_of_another_kind(self, path, name):
+        model = ONMF(2).fit(X)
+        model.save(path)
+        with np.load(path) as arrays:
+            array = arrays[name]
+        forge(path, arrays={name: array.astype(np.int64 if array.dtype.kind == "f" else np.float64)}, model=model)
+        refused(path, "does not fit the others")
+
+    @pytest.mark.parametrize(
+        ("parameters", "arrays", "fitted", "match"),
+        [
+            ({}, {"labels_": [], "scale_": [], "counts_": [0, 0]}, {}, "there are 0 items"),
+            ({}, {"components_": np.zeros((0, 3)), "counts_": [], "_weight": []}, {"n_components_": 0}, "components of shape"),
+            ({}, {}, {"n_components_": 3}, "there are 3 components of 3 features"),
+            ({}, {}, {"n_features_in_": 2}, "there are 2 components of 2 features"),
+            ({}, {}, {"feature_names_in_": {"tuple": ["a", "b"]}}, "2 names of 3 features"),
+            ({}, {"_reference": [1.0, 0.0]}, {}, "reference has 2 entries"),
+            ({}, {"_reference": [1.0, np.nan, 0.0]}, {}, "reference has entries"),
+            ({}, {"persistence_": [1.0, 2.0]}, {}, "persistence_ has 2 entries for"),
+            ({}, {"critical_betas_": [np.nan]}, {}, "critical_betas_ has entries"),
+            ({}, {"critical_betas_": [-1.0]}, {}, "critical_betas_ has entries"),
+            ({}, {"scale_": [1.0, -1.0, 1.0]}, {}, "scale has entries"),
+            ({}, {"_weight": [np.inf, 1.0]}, {}, "weight has entries"),
+            ({}, {"labels_": [0, 0, 2]}, {}, "labels_ goes from 0 to 2"),
+            ({}, {"labels_": [0, 0, -1]}, {}, "labels_ goes from -1 to 0"),
+            ({}, {"counts_": [1, 2]}, {}, "counts_ does not count"),
+            ({"orthogonal": "features"}, {"labels_": [0, 0, 1, 1], "scale_": [1.0] * 4, "counts_": [2, 2]}, {}, "4 entries for 3 features"),
+            ({"orthogonal": "features"}, {"scale_": [1.0, 1.0, 1.0]}, {}, "the one nonzero of each feature"),
+            ({"orthogonal": "features"}, {"_weight": [2.0, 2.0]}, {}, "do not count features"),
+            ({"capacity": 2}, {"_upper": [1, 2]}, {}, "not within their bounds"),
+            ({"capacity": 2}, {"_lower": [3, 0]}, {}, "exclude each other"),
+            ({"capacity": 2}, {"_lower": [-1, 0]}, {}, "exclude each other"),
+            ({"capacity": 2}, {}, {"bounds_penalty": {"float": "nan"}}, "exclude each other"),
+            ({"capacity": 2, "capacity_penalty": 1.0}, {"_item_size": [1.0, -1.0, 1.0]}, {}, "size of an item"),
+            ({"capacity": 2, "capacity_penalty": 1.0}, {"_item_size": [1.0, 1.0, 1.0]}, {}, "loads of other components"),
+        ],
+    )
+    def test_a_law_that_is_broken(self, path, parameters, arrays, fitted, match):
+        changed = {
+            name: np.array(values, dtype=int if name in ("labels_", "counts_", "_lower", "_upper") else float)
+            for name, values in arrays.items()
+        }
+        forge(path, lambda manifest: manifest["fitted"].update(fitted), changed, ONMF(2, **parameters).fit(X))
+        refused(path, match)
+
+    @pytest.mark.parametrize(
+        ("name", "value", "match"),
+        [
+            ("n_items", 4, "of other sizes"),
+            ("n_components", 3, "of other sizes"),
+            ("counts", {"tuple": [1, 2]}, "of other sizes"),
+            ("nonzeros_per_item", 2, "belongs to 2 components"),
+            ("error", {"float": "inf"}, "the error of the certificate is inf"),
+            ("error", {"float": "-0x1p0"}, "the error of the certificate is -1"),
+            ("loads", {"tuple": [{"float": "0x1p0"}] * 2}, "loads of other components"),
+        ],
+    )
+    def test_a_certificate_of_another_model(self, path, name, value, match):
+        forge(path, lambda manifest: manifest["certificate"].update({name: value}))
+        refused(path, match)
 
     @pytest.mark.parametrize(
         ("part", "name", "value"),
