@@ -682,6 +682,11 @@ class TestSaving:
             model.save(path)
         assert not path.exists()
 
+    def test_parameters_that_would_be_refused_are_not_written(self, path):
+        with pytest.raises(ModelFormatError, match=r"cannot be written.*tol=-1 is not usable"):
+            save(ONMF(2).fit(X).set_params(tol=-1), path)
+        assert not path.exists()
+
     def test_options_that_never_end(self, path):
         options = {}
         options["again"] = options

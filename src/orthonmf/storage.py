@@ -120,10 +120,10 @@ def save(model: ONMF, path: str | os.PathLike[str]) -> None:
     """
     check_is_fitted(model)
     with _archive.naming(path, "written"):
-        arrays = _arrays(model)
-        _check_arrays(arrays)
+        archive = Archive(_document(model), _arrays(model))
+        _restored(archive, type(model))  # so that nothing is written that would not be read again
         _check(model)
-        _archive.write(path, Archive(_document(model), arrays))
+        _archive.write(path, archive)
 
 
 def load(path: str | os.PathLike[str], cls: type[Model] = ONMF) -> Model:
@@ -166,10 +166,7 @@ def load(path: str | os.PathLike[str], cls: type[Model] = ONMF) -> Model:
     array([2, 1])
     """
     with _archive.naming(path, "read"):
-        archive = _archive.read(path)
-        _check_format(archive.document)
-        _check_arrays(archive.arrays)
-        model = _restored(archive, cls)
+        model = _restored(_archive.read(path), cls)
         _check(model)
     return model
 
@@ -258,6 +255,8 @@ def _check_arrays(arrays: dict[str, Array]) -> None:
 
 def _restored(archive: Archive, cls: type[Model]) -> Model:
     document, arrays = archive.document, archive.arrays
+    _check_format(document)
+    _check_arrays(arrays)
     model = _with_parameters(document["parameters"], cls)
     fitted = record(_Fitted, _decoded("fitted", document["fitted"]), "fitted")
     bounds = _bounds(fitted, arrays)
