@@ -276,7 +276,7 @@ class Annealing:
         if view.settled.free_energy - settled.free_energy <= MIN_GAIN * settled.stats.weight:
             # Each refusal in a row goes twice as far, or items that differ but weigh nothing would be met at every step.
             self.refusals = min(self.refusals + 1, MAX_REFUSALS)
-            beta = view.beta * self.schedule.recovery ** 2 ** (self.refusals - 1)
+            beta = view.beta * self.schedule.recovery**2 ** (self.refusals - 1)
             return self._settle(view.state.set(beta=beta))
         self.refusals = 0
         n_new = settled.state.n_components - 1 - len(self.critical_betas)
