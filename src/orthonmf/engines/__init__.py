@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from .._registry import imported
 from .base import Engine
 from .threads import ThreadTeam
 
@@ -15,8 +14,7 @@ REGISTRY = {
 
 def engine_class(name: str) -> type[Engine]:
     """The engine registered under ``name``."""
-    module, _, attribute = REGISTRY[name].partition(":")
-    found: type[Engine] = getattr(import_module(module), attribute)
+    found: type[Engine] = imported(REGISTRY[name])
     return found
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from .._registry import imported
 from ..exceptions import InvalidInputError
 from .store import Record, Store, Task
 
@@ -164,8 +165,7 @@ def _serve(pipe: Connection) -> None:
 
 def solved(task: Task) -> Record:
     """Compute a cell here and now; an error becomes part of the table."""
-    module, name = task.function.split(":")
-    function: Callable[..., dict[str, Any]] = getattr(import_module(module), name)
+    function: Callable[..., dict[str, Any]] = imported(task.function)
     try:
         return {"status": DONE, **function(**task.arguments)}
     except Exception as error:  # whatever a method raises on some matrix, the other cells go on

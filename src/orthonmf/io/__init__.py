@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
+from .._registry import imported
 from ..exceptions import InvalidInputError, OrthonmfError
 from .base import Data
 from .table import as_csv, read_names, write_table
@@ -98,7 +98,7 @@ def read(path: str | os.PathLike[str], *, key: str | None = None) -> Data:
 def _reader(path: Path) -> Reader:
     """The reader for a path, or why there is none."""
     if path.is_dir():
-        return _imported(_FOLDER)
+        return _at(_FOLDER)
     if not path.is_file():
         raise InvalidInputError(f"{path} is not a file; expected a matrix: {_known()}.")
     name = path.name.lower()
@@ -109,12 +109,11 @@ def _reader(path: Path) -> Reader:
         raise InvalidInputError(f"{path} is of no known kind; expected {_known()}.")
     if path.stat().st_size == 0:
         raise InvalidInputError(f"{path} is empty; expected a matrix of numbers.")
-    return _imported(REGISTRY[suffix])
+    return _at(REGISTRY[suffix])
 
 
-def _imported(place: str) -> Reader:
-    module, _, name = place.partition(":")
-    reader: Reader = getattr(import_module(module), name)
+def _at(place: str) -> Reader:
+    reader: Reader = imported(place)
     return reader
 
 

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
+
+from .._registry import imported
 
 REGISTRY = {
     "dual": "orthonmf.solvers.dual:solve",
@@ -17,6 +18,5 @@ REGISTRY = {
 
 def bounded_solver(name: str) -> Callable[..., Any]:
     """The function registered under ``name``: (engine, distortion, bounds, monitor, options) → Relaxed."""
-    module, _, attribute = REGISTRY["dual" if name == "auto" else name].partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), attribute)
+    found: Callable[..., Any] = imported(REGISTRY["dual" if name == "auto" else name])
     return found
