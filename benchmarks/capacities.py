@@ -17,12 +17,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import resource
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 from scipy import sparse
@@ -39,6 +37,7 @@ from orthonmf.engines import ThreadTeam
 from orthonmf.engines.base import weighted_mean
 from orthonmf.engines.dense import DenseEngine
 
+from ._memory import peak_bytes
 from ._problems import microarray
 from ._table import Column, Table
 from ._timing import machine, timed
@@ -202,22 +201,11 @@ def report_peak(quick: bool) -> None:
         "nnz": int(X.nnz),
         "matrix": int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes),
         "seconds": seconds,
-        "peak": _peak_bytes(),
+        "peak": peak_bytes(),
         "feasible": bool(model.counts_.max() <= capacity),
         "holds": bool(model.certificate_.holds),
     }
     print(json.dumps(found))
-
-
-def _peak_bytes() -> int:
-    """The peak of this process since it started."""
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-    except OSError:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else 1024 * peak
-    # Linux: ru_maxrss would count the parent, whose memory this process shared when it was started.
-    return 1024 * int(status.split("VmHWM:")[1].split()[0])
 
 
 # -- quality -------------------------------------------------------------------------------------------------

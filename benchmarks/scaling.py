@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -22,6 +20,7 @@ from orthonmf import ONMF
 from orthonmf._typing import Array
 
 from ._apx import apx_labels, error_of
+from ._memory import peak_bytes
 from ._timing import machine, timed
 
 DIMS, COMPONENTS, NOISE = 64, 20, 2.0
@@ -108,20 +107,9 @@ def report_peak(n_items: int) -> None:
     """Print the bytes of X, and by how much a fit raised the peak of this process."""
     fit(draw(1000))  # what is imported on first use
     X = draw(n_items)
-    before = _peak_bytes()
+    before = peak_bytes()
     fit(X)
-    print(json.dumps({"X": X.nbytes, "beyond": _peak_bytes() - before}))
-
-
-def _peak_bytes() -> int:
-    """The peak of this process since it started."""
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-    except OSError:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else 1024 * peak
-    # Linux: ru_maxrss would count the parent, whose memory this process shared when it was started.
-    return 1024 * int(status.split("VmHWM:")[1].split()[0])
+    print(json.dumps({"X": X.nbytes, "beyond": peak_bytes() - before}))
 
 
 # -- growth --------------------------------------------------------------------------------------------------

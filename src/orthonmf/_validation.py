@@ -176,11 +176,6 @@ class Layout:
     orthogonal: str
     engine: str
 
-    @property
-    def sparse_format(self) -> str:
-        """The sparse format whose items are contiguous: Xᵀ of a CSC matrix is a CSR matrix without a copy."""
-        return "csr" if self.orthogonal == "samples" else "csc"
-
     def build(self, X: Any, sample_weight: Array | None, team: ThreadTeam, shift: int | None = None) -> Engine:
         """The engine for a checked matrix. ``shift`` fixes the power of two by which it is scaled."""
         name = ("sparse" if sp.issparse(X) else "dense") if self.engine == "auto" else self.engine

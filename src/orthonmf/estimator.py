@@ -11,14 +11,13 @@ from time import monotonic
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
+from ._factorization import Factorization
 from ._typing import Array, Labels
-from ._validation import Layout, check_choice, check_count, check_matrix, check_numbers, check_positive, check_sample_weight
+from ._validation import Layout, check_choice, check_count, check_numbers, check_positive, check_sample_weight
 from .bounded import Bounded
 from .bounds import least_components, most_components, parse_bounds
 from .certificate import Certificate, certify
@@ -39,7 +38,7 @@ def _assigns_samples(self: ONMF) -> bool:
     return True
 
 
-class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ONMF(CallbackSupport, Factorization):
     """Orthogonal nonnegative matrix factorisation, X ≈ T C, with parts that do not overlap.
 
     Each sample (or each feature) belongs to exactly one component. The number of components is given, or found from the phase
@@ -225,7 +224,8 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """
         with self._all_or_nothing():
             self._check_parameters()
-            X = self._checked(X, reset=True)
+            given, X = X, self._checked(X)
+            validate_data(self, given, reset=True, skip_check_array=True)
             sample_weight = check_sample_weight(sample_weight, X.shape[0])
             deadline = None if self.time_limit is None else monotonic() + self.time_limit
             with ThreadTeam(self.n_jobs, deadline) as team, Reporter(self, X) as listener:
@@ -318,7 +318,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         array([[9., 0.]])
         """
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
+        X = self._checked_again(X)
         if self.orthogonal == "features":
             return np.asarray(X @ self.components_.T)
         assigned = self._assigned(X)
@@ -345,7 +345,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         array([0, 1])
         """
         check_is_fitted(self)
-        return self._assigned(self._checked(X, reset=False)).labels
+        return self._assigned(self._checked_again(X)).labels
 
     def _assigned(self, X: Any) -> Assigned:
         with ThreadTeam(self.n_jobs) as team:
@@ -378,7 +378,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         array([0, 1, 0])
         """
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
+        X = self._checked_again(X)
         bounds = parse_bounds(capacity, min_size, self.n_components_, X.shape[0])
         if bounds is None:
             return self._assigned(X).labels
@@ -387,35 +387,6 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             distortion = factors.distortion(engine)
             centers = distortion.to_frame(factors.sample_centers(engine))
             return Bounded(engine, distortion, bounds, least=0).assign(centers, None)[0]
-
-    def inverse_transform(self, T: Any) -> Array:
-        """X back from T: the product T C.
-
-        Parameters
-        ----------
-        T : {array-like, sparse matrix} of shape (n_samples, n_components_)
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from orthonmf import ONMF
-        >>> X = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 6.0]])
-        >>> model = ONMF(2).fit(X)
-        >>> model.inverse_transform(model.transform(X)).round(12)
-        array([[1., 2., 0.],
-               [2., 4., 0.],
-               [0., 0., 3.],
-               [0., 0., 6.]])
-        """
-        check_is_fitted(self)
-        T = check_array(T, accept_sparse=True, input_name="T")
-        if T.shape[1] != self.n_components_:
-            raise InvalidInputError(f"T has {T.shape[1]} columns; expected {self.n_components_}, one per component.")
-        return np.asarray(T @ self.components_)
 
     def score(self, X: Any, y: Any = None) -> float:
         """−‖X − T C‖_F with T = transform(X): higher is better.
@@ -439,7 +410,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         True
         """
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
+        X = self._checked_again(X)
         with ThreadTeam(self.n_jobs) as team:
             return -self._certified(self._layout.build(X, None, team)).error
 
@@ -470,7 +441,7 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         False
         """
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
+        X = self._checked_again(X)
         weight = check_sample_weight(sample_weight, X.shape[0])
         with ThreadTeam(self.n_jobs) as team:
             engine = self._layout.build(X, weight, team)
@@ -525,20 +496,6 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
         return load(path, cls)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "components_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.n_components_)
-
     # -- validation -------------------------------------------------------------------------------------------------------------
 
     @property
@@ -563,16 +520,6 @@ class ONMF(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                 raise InvalidInputError("solver='cbf' keeps hard bounds at every step; with capacity_penalty use solver='dual' or 'auto'.")
         if self.time_limit is not None:
             check_positive("time_limit", self.time_limit)
-
-    def _checked(self, X: Any, *, reset: bool) -> Any:
-        """X with its names noted and its values checked; see ``check_matrix``."""
-        checked = check_matrix(X, sparse_format=self._layout.sparse_format)
-        if not reset and checked.shape[1] != self.n_features_in_:
-            raise InvalidInputError(
-                f"X has {checked.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input."
-            )
-        validate_data(self, X, reset=reset, skip_check_array=True)
-        return checked
 
     def _sizes(self, item_size: Any, n_items: int) -> tuple[Array | None, float]:
         """The sizes of the items in units of their mean, and their sum; None where all count the same."""

@@ -15,15 +15,15 @@ from typing import Any, Self
 import numpy as np
 from scipy.optimize import nnls
 from scipy.sparse.linalg import svds
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._factorization import Factorization
 from .._typing import Array, Labels
-from .._validation import check_choice, check_count, check_matrix, check_positive
+from .._validation import check_choice, check_count, check_positive
 from ..exceptions import InvalidInputError
 from ..factors import one_per_row
 from ..metrics import reconstruction_error
@@ -74,7 +74,7 @@ class Descent:
         return Solution(T, C, self.history, self.converged, len(self.history) - 1, labels)
 
 
-class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+class Baseline(Factorization, ABC):
     """A factorisation X ≈ T C by a published method.
 
     Parameters
@@ -188,54 +188,14 @@ class Baseline(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
         T : ndarray of shape (n_samples, n_components_)
         """
         check_is_fitted(self)
-        checked = self._checked(X)
-        if checked.shape[1] != self.n_features_in_:
-            raise InvalidInputError(
-                f"X has {checked.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input."
-            )
-        validate_data(self, X, reset=False, skip_check_array=True)
+        checked = self._checked_again(X)
         return self._represent(checked).astype(checked.dtype, copy=False)
-
-    def inverse_transform(self, T: Any) -> Array:
-        """X back from T: the product T C.
-
-        Parameters
-        ----------
-        T : {array-like, sparse matrix} of shape (n_samples, n_components_)
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        """
-        check_is_fitted(self)
-        T = check_array(T, accept_sparse=True, input_name="T")
-        if T.shape[1] != self.n_components_:
-            raise InvalidInputError(f"T has {T.shape[1]} columns; expected {self.n_components_}, one per component.")
-        return np.asarray(T @ self.components_)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "components_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.n_components_)
 
     def _check_parameters(self) -> None:
         check_count("n_components", self.n_components, least=1)
         check_choice("orthogonal", self.orthogonal, ("samples", "features"))
         check_count("max_iter", self.max_iter, least=1)
         check_positive("tol", self.tol)
-
-    def _checked(self, X: Any) -> Any:
-        sparse_format = "csr" if self.orthogonal == "samples" else "csc"  # the items are then the rows of a CSR matrix, without a copy
-        return check_matrix(X, sparse_format=sparse_format, estimator=type(self).__name__)
 
     def _check_shape(self, n_items: int, n_dims: int) -> None:
         """Refuse more components than items."""
