@@ -10,6 +10,7 @@ from orthonmf import ONMF
 from orthonmf.datasets import make_onmf
 from orthonmf.exceptions import InvalidInputError
 from orthonmf.pl import _stored
+from orthonmf.report import render
 
 X = make_onmf(30, 6, 3, noise=0.5, random_state=0).X
 
@@ -82,3 +83,11 @@ def test_genes_outside_the_mask_are_not_in_the_model(tmp_path):
 def test_without_results_the_remedy_is_named():
     with pytest.raises(InvalidInputError, match=r"run orthonmf\.tl\.onmf"):
         orthonmf.pl.sizes(anndata.AnnData(X), key="parts")
+
+
+@pytest.mark.parametrize("orthogonal", ["samples", "features"])
+def test_the_report_is_that_of_the_model(orthogonal, tmp_path):
+    adata = cells(tmp_path, n_components=3, orthogonal=orthogonal)
+    page = orthonmf.pl.report(adata, tmp_path / "report.html", title="Cells").read_text(encoding="utf-8")
+    model = ONMF(3, orthogonal=orthogonal).fit(adata.to_df())
+    assert page == render(model, item_names=adata.obs_names if orthogonal == "samples" else adata.var_names, title="Cells")

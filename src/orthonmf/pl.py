@@ -5,6 +5,8 @@ Each function draws one of the displays of `orthonmf.plot` and returns it: ``dis
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from .tl import stored_summary
 if TYPE_CHECKING:
     from anndata import AnnData
 
-__all__ = ["bifurcation", "components", "history", "persistence", "sizes"]
+__all__ = ["bifurcation", "components", "history", "persistence", "report", "sizes"]
 
 
 def persistence(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: Any) -> Any:
@@ -144,6 +146,39 @@ def components(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: A
     return ComponentsDisplay.from_estimator(_stored(adata, key), ax=ax, **kwargs)
 
 
+def report(adata: AnnData, path: str | os.PathLike[str], *, key: str = "onmf", title: str | None = None) -> Path:
+    """The whole factorisation as one HTML page; see `orthonmf.report.write_report`.
+
+    Parameters
+    ----------
+    adata : AnnData
+        In which `orthonmf.tl.onmf` stored its results.
+    path : path-like
+    key : str, default="onmf"
+    title : str or None, default=None
+
+    Returns
+    -------
+    path : Path
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import anndata
+    >>> import orthonmf
+    >>> adata = anndata.AnnData(orthonmf.datasets.make_onmf(60, 8, 3, noise=0.5, random_state=0).X)
+    >>> orthonmf.tl.onmf(adata, max_components=6)
+    >>> with TemporaryDirectory() as folder:
+    ...     orthonmf.pl.report(adata, f"{folder}/report.html").name
+    'report.html'
+    """
+    from .report import write_report
+
+    model = _stored(adata, key)
+    names = adata.obs_names if model.orthogonal == "samples" else model.feature_names_in_
+    return write_report(model, path, item_names=names, title=title)
+
+
 def _stored(adata: AnnData, key: str) -> ONMF:
     """The fitted model as far as figures need it, from what `orthonmf.tl.onmf` stored."""
     summary = stored_summary(adata, key)
@@ -156,6 +191,8 @@ def _stored(adata: AnnData, key: str) -> ONMF:
     used = _used(loadings, codes, model.orthogonal, masked="mask_var" in summary["params"])
     model.components_ = loadings[used].T
     model.labels_ = codes[codes >= 0].astype(np.intp)
+    factor = np.asarray(adata.obsm[f"X_{key}"]) if model.orthogonal == "samples" else model.components_.T
+    model.scale_ = factor.max(axis=1)  # the only nonzero of an item
     model.feature_names_in_ = adata.var_names[used].to_numpy(dtype=object)
     model.n_features_in_ = int(used.sum())
     model.n_components_ = int(summary["n_components"])
