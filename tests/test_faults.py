@@ -839,3 +839,25 @@ def test_global_state_is_as_before(orthogonal, scaling):
     assert np.geterr() == errors
     assert sklearn.get_config() == config
     assert blas_threads() == pools
+
+
+class TestNothingToWeigh:
+    """Items without weight and components without items, under bounds."""
+
+    def test_zeros_under_soft_bounds(self):
+        model = ONMF(2, capacity=1, capacity_penalty=0.5).fit(np.zeros((4, 3)))
+        assert model.certificate_.holds
+
+    def test_equal_items_one_for_each(self):
+        model = ONMF(4, capacity=[1] * 4, min_size=[1] * 4).fit(np.full((4, 3), 0.25))
+        assert model.counts_.tolist() == [1, 1, 1, 1]
+
+    @pytest.mark.parametrize("orthogonal", ["samples", "features"])
+    def test_a_component_that_rounding_leaves_empty_keeps_its_centre(self, orthogonal):
+        X = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+        X = X if orthogonal == "samples" else X.T
+        model = ONMF(3, capacity=2, rounding="nearest", scaling="none", orthogonal=orthogonal).fit(X)
+        assert sorted(model.counts_) == [0, 2, 3]
+        assert model.certificate_.nonnegative
+        assert np.isfinite(model.components_).all()
+        assert_allclose(model.inverse_transform(model.transform(X)), X, atol=1e-12)

@@ -305,7 +305,9 @@ def _bound_search(engine: Engine, distortion: Distortion, request: Request, moni
     else:
         found = _rounded(engine, distortion, request, ordered, relaxed, search.centers)
     if outside := bounds.soft * ordered.outside(loads(engine, found.labels, len(order))):
-        search.reason += f" {outside:.6g} of {engine.n_items} items are out of the soft bounds."
+        unit = request.total_size / engine.n_items  # of the sizes that the user gave; 1 where items are counted
+        whole = f"{engine.n_items} items are" if engine.size is None else f"a total size of {request.total_size:.6g} is"
+        search.reason += f" {outside * unit:.6g} of {whole} out of the soft bounds."
     place = np.argsort(order)
     search.centers, search.labels = found.centers[place], order[found.labels]
     search.prices = None if found.prices is None else found.prices[place]

@@ -72,7 +72,7 @@ class Factors:
             values = _feature_values(engine, result, scaling, weight)
             components = one_per_row(values, result.labels, len(weight), sparse=False, dtype=dtype).T
         elif scaling == "none":
-            components = components * np.sqrt(weight)[:, None]
+            components = components * _root(weight)[:, None]
         components = np.ascontiguousarray(components.astype(dtype))
         return cls(orthogonal, scaling, components, weight, np.ldexp(result.distortion.ref, unit))
 
@@ -90,7 +90,7 @@ class Factors:
             labels = np.full(engine.n_items, -1, dtype=np.intp)
             nearest_pass(engine, distortion, distortion.to_frame(centers), labels)
         if self.scaling == "none":
-            return Assigned(labels, (1 / np.sqrt(self.weight))[labels])
+            return Assigned(labels, (1 / _root(self.weight))[labels])
         return Assigned(labels, np.ldexp(_inner(engine, centers, labels), -engine.shift))
 
     def claim(self, engine: Engine, assigned: Assigned | None = None) -> Claim:
@@ -106,7 +106,7 @@ class Factors:
         components = self.components.astype(np.float64)
         if self.scaling == "item":
             return components
-        return np.ldexp(components / np.sqrt(self.weight)[:, None], engine.shift)
+        return np.ldexp(components / _root(self.weight)[:, None], engine.shift)
 
     def _feature_claim(self, engine: Engine, labels: Labels) -> Claim:
         """Columns x_f ≈ (X Cᵀ)_l C[l, f], from C and X alone."""
@@ -118,14 +118,19 @@ class Factors:
         return Claim(labels, values * size[labels], mapped / size[:, None], nonzeros)
 
 
+def _root(weight: Array) -> Array:
+    """N^{1/2}, and 1 for a component without items, whose row is then its centre."""
+    return np.sqrt(np.where(weight > 0, weight, 1.0))
+
+
 def _feature_values(engine: Engine, result: Result, scaling: str, weight: Array) -> Array:
     """The one nonzero of each column of C, with C Cᵀ = I."""
     if scaling == "none":
-        return 1 / np.sqrt(weight)[result.labels]
+        return 1 / _root(weight)[result.labels]
     values = _inner(engine, result.centers, result.labels)
     size = np.sqrt(np.bincount(result.labels, np.square(values), len(weight)))
     # Zero items have no direction: a component of nothing else spreads evenly, and reconstructs zero.
-    even = 1 / np.sqrt(weight)
+    even = 1 / _root(weight)
     return np.where(size[result.labels] > 0, values / np.where(size > 0, size, 1.0)[result.labels], even[result.labels])
 
 

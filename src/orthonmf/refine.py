@@ -155,6 +155,8 @@ def _swapped(
     away = distances(engine, distortion, best)
     # Counted without repetition, so that weights equal repetition.
     n_distinct = len(np.unique(groups[away.weight > 0]))
+    if n_distinct == 0:
+        return None
     places = _places(engine, distortion, best, away, groups)
     bare, merged = _rises(engine, distortion, best, away, places)
     n_tries = n_tries or _n_tries(n_distinct, best.n_components, engine.n_dims, assigner)

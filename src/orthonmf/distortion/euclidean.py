@@ -89,7 +89,7 @@ class Euclidean(Distortion):
 
     def pencil(self, stats: Stats, centers: Array, directions: Array, moments: Array) -> tuple[Array, Array]:
         # β_cr = 1 / (2 λ_max(Cov)): N = I, R = 2 Cov
-        return directions, 2 * moments[0] / stats.mass[:, None]
+        return directions, 2 * moments[0] / np.maximum(stats.mass, np.finfo(float).tiny)[:, None]
 
     def flow_cost(self, points: Array, weight: Array) -> Any:
         from ..solvers.flow import EuclideanCost

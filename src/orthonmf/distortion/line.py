@@ -127,8 +127,9 @@ class Line(Distortion):
 
     def pencil(self, stats: Stats, centers: Array, directions: Array, moments: Array) -> tuple[Array, Array]:
         # β_cr = min over ψ ⟂ u of (uᵀSu − ψᵀSψ) / (2 ψᵀMψ)
-        top = np.einsum("ij,ij->i", stats.sums, centers) / stats.mass
-        second, fourth = moments / stats.mass[:, None]
+        mass = np.maximum(stats.mass, np.finfo(float).tiny)
+        top = np.einsum("ij,ij->i", stats.sums, centers) / mass
+        second, fourth = moments / mass[:, None]
         stiffness = top[:, None] * directions - second
         return self.tangent(stiffness, centers), self.tangent(2 * fourth, centers)
 
