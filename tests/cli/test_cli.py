@@ -43,7 +43,7 @@ def test_compare_on_a_csv_with_names(matrix, capfd):
     assert "genes.csv, 2 components, orthogonal samples" in out
     rows = [line for line in out.splitlines() if line.startswith("ONMF")]
     assert [line.split("  ")[0] for line in rows] == ["ONMF (ours)", "ONMF-apx"]
-    assert all(line.split()[-5:-2] == ["100", "50", "50"] for line in rows)  # O, S, S~
+    assert all(line.split()[-6:-2] == ["100", "50", "50", "50"] for line in rows)  # O, S, S~, S≈
 
 
 @pytest.mark.parametrize(

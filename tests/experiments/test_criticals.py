@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.testing import assert_allclose
 
-from orthonmf.experiments.criticals import peak
+from orthonmf.experiments.criticals import longest, peak, table
 from orthonmf.experiments.greedy import GreedySplits, greedy_splits
 
 # Three groups of two points: at 0 and 2, 20 and 22, 100 and 102.
@@ -24,9 +24,15 @@ def test_a_split_is_at_no_smaller_beta_than_the_one_before():
 
 def test_numbers_below_the_least_are_not_judged():
     assert peak(greedy_splits(X, 4, least=4)) is None
+    assert longest(greedy_splits(X, 4, least=4)) == 4
     assert np.isnan(greedy_splits(X, 4, least=4).persistence_[:2]).all()
 
 
 def test_none_where_no_number_lasts():
     assert peak(GreedySplits(np.array([0.1, 0.5, np.inf]))) is None
     assert peak(GreedySplits(np.array([0.1, 0.9, np.inf]))) == 3
+
+
+def test_what_hardly_lasts_is_in_parentheses():
+    found = {"a": [GreedySplits(np.array([0.1, 0.9])), GreedySplits(np.array([0.5, 0.1]))]}
+    assert table(found).rows[1] == ("a", "3 [0.90]", "(2 [0.50])")

@@ -19,8 +19,8 @@ from .render import Table
 MOST_COMPONENTS = 8
 
 NOTES = (
-    "For each time the number m of components with the largest log(β_{m+1}/β_m), in brackets; none where no number lasts over a factor "
-    "of two in β.",
+    "For each time the number m of components with the largest log(β_{m+1}/β_m), in brackets; in parentheses where even that number does "
+    "not last over a factor of two in β.",
     "The paper reads 3 off its figure at six times and 4 at T4. It does not say how the data were scaled or what the items were; four "
     "readings are shown. Lines: every item is a direction weighted by its squared norm. Means: every patient is scaled to [1, 10] "
     "first. Greedy: logarithms of expression, hard groups split one at a time by their total distortion, without a temperature, "
@@ -55,9 +55,13 @@ def fitted(matrices: Sequence[Array], scaling: str = "item") -> list[ONMF]:
 
 def peak(model: Splits) -> int | None:
     """The number of components that persists longest, if one does."""
-    finite = np.where(np.isfinite(model.persistence_), model.persistence_, -np.inf)
-    best = int(finite.argmax())
-    return best + 2 if finite[best] >= MIN_PERSISTENCE else None
+    best = longest(model)
+    return best if model.persistence_[best - 2] >= MIN_PERSISTENCE else None
+
+
+def longest(model: Splits) -> int:
+    """The number of components that persists longest, however long that is."""
+    return int(np.where(np.isfinite(model.persistence_), model.persistence_, -np.inf).argmax()) + 2
 
 
 def table(found: Mapping[str, Sequence[Splits]]) -> Table:
@@ -75,5 +79,6 @@ def table(found: Mapping[str, Sequence[Splits]]) -> Table:
 
 
 def _shown(model: Splits) -> str:
-    best = peak(model)
-    return "none" if best is None else f"{best} [{model.persistence_[best - 2]:.2f}]"
+    best = longest(model)
+    shown = f"{best} [{model.persistence_[best - 2]:.2f}]"
+    return shown if peak(model) else f"({shown})"
