@@ -25,6 +25,11 @@ def test_measures_by_hand(form):
     assert found.seconds == 2.5
 
 
+def test_the_third_sparsity_forgives_small_entries():
+    found = measure(X, np.array([[1.0, 1e-4], [0.0, 1.0]]), C, seconds=0.0)
+    assert (found.sparsity, found.sparsity_rounded, found.sparsity_coarse) == (0.25, 0.25, 0.5)
+
+
 def test_with_features_the_right_factor_is_measured():
     C = np.array([[1.0, 1.0], [0.0, 1.0]])  # C Cᵀ = [[2, 1], [1, 1]]: O = 1 − √2/√7
     found = measure(X, np.ones((2, 2)), C, seconds=0.0, orthogonal="features")
