@@ -23,3 +23,9 @@ def test_scales_are_solved_after_the_fit_for_the_means():
     model = MepAsPrinted(1)
     T = model.fit_transform(np.array([[3.0, 0.0], [5.0, 0.0], [1.0, 6.0]]))
     assert_allclose(T @ model.components_, np.outer(np.array([9.0, 15.0, 15.0]) / 13, [3.0, 2.0]))
+
+
+def test_nothing_is_refined():
+    # Refined means would be exact; these are the soft ones of the last temperature.
+    model = MepAsPrinted(2)
+    assert np.abs(model.fit_transform(X) @ model.components_ - X).max() > 1e-9

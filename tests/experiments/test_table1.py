@@ -59,6 +59,12 @@ def test_what_is_far_from_the_paper_is_named(values, letters):
     assert table.rows[0][table.header.index("differs")] == letters
 
 
+def test_an_error_within_two_deviations_of_the_printed_one_is_near_it():
+    # 13.5 against 9.522 is far by the first rule (30 %), not by the second: the deviation is 16.
+    table = table1.table([record("em", 0, error=0.02), record("em", 1, error=0.25)])
+    assert table.rows[0][table.header.index("differs")] == ""
+
+
 def test_a_method_over_its_limit_is_in_the_table():
     over = [record("nhl", run, status="over the limit", limit=60.0) for run in range(2)]
     table = table1.table([*over, record("pnmf", 0), record("pnmf", 1, status="over the limit", limit=60.0)])
