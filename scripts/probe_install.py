@@ -49,8 +49,21 @@ def fetch() -> None:
     fetch_microarray(data_home=Path("nothing-here"), download=True)
 
 
+def draw() -> None:
+    from orthonmf.plot import SizesDisplay
+
+    SizesDisplay.from_estimator(ONMF(2).fit(X))
+
+
+def read() -> None:
+    from orthonmf import io
+
+    Path("table.parquet").write_bytes(b"PAR1")
+    io.read("table.parquet")
+
+
 # A call for each extra that must name it when it is missing.
-CALLS: dict[str, Callable[[], object]] = {"data": fetch}
+CALLS: dict[str, Callable[[], object]] = {"data": fetch, "plot": draw, "io": read}
 
 
 def name_what_is_missing() -> None:
