@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .exceptions import FileAccessError
+
 __all__ = ["atomic"]
 
 
@@ -18,6 +20,8 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
     Whoever reads ``path`` sees the old file or the new one, whenever the process ends. A link at ``path`` is replaced, never followed.
     """
     path = Path(path)
+    if not path.parent.is_dir():
+        raise FileAccessError(f"{path} cannot be written: there is no folder {str(path.parent)!r}; make it first.")
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:60]}.", suffix=f".draft{path.suffix}", dir=path.parent)
     os.close(handle)
     draft = Path(name)

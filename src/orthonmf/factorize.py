@@ -215,6 +215,11 @@ def _number(annealing: Annealing, search: _Search, engine: Engine, least: int) -
         search.reason = f"There are {number} distinct items, repeated (differences below the rounding of the distances aside)."
     elif number == 1 and annealing.exhausted:
         search.reason = "No temperature splits the items: what differs weighs too little. To split them, set n_components."
+    elif 1 < (alone := most_persistent(search.critical_betas, endless=endless)) < least and lengths[alone - 2] >= MIN_PERSISTENCE:
+        search.reason = (
+            f"{alone} components persist longest, over a factor {np.exp(lengths[alone - 2]):.3g} in β, but the capacities need at least "
+            f"{least}; of those, {number} last longest. For {alone}, raise capacity."
+        )
     elif number == 1 or lengths[number - 2] < MIN_PERSISTENCE:
         longest = "fewer than two transitions were met"
         if number > 1:

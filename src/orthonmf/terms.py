@@ -72,6 +72,8 @@ def top_terms(model: Any, feature_names: Any = None, *, n_terms: int = 10) -> li
 def _names(model: Any, factors: Any, given: Any, n_features: int) -> Any:
     """The names given, those of the pipeline's steps before the last, those seen in fit, or numbers."""
     if given is not None:
+        if not hasattr(given, "__len__"):
+            raise InvalidInputError(f"feature_names={given!r} is not usable; expected one name per feature (n_terms says how many terms).")
         if len(given) != n_features:
             raise InvalidInputError(f"feature_names has {len(given)} entries; expected {n_features}, one for each feature.")
         return list(given)

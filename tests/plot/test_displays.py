@@ -49,7 +49,7 @@ def test_a_bar_for_every_number_of_components():
     display = PersistenceDisplay([1.0, 2.0, 16.0], np.log([2.0, 8.0]), chosen=3).plot()
     assert [bar.get_height() for bar in bars(display.ax_)] == pytest.approx(np.log([2, 8]))
     assert [bar.get_x() + bar.get_width() / 2 for bar in bars(display.ax_)] == pytest.approx([2, 3])
-    assert any("3 components:\na factor 8" in text.get_text() for text in display.ax_.texts)
+    assert any("3 components: a factor 8" in text.get_text() for text in display.ax_.texts)
 
 
 def test_the_chosen_bar_and_a_second_that_lasts_have_colours():

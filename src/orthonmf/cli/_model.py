@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
 from .._typing import Array
 from ..estimator import ONMF
 from ..exceptions import InvalidInputError
 from ..factorize import MAX_COMPONENTS
-from ..io import Data
+from ..io import Data, read
 from ._output import warn
 from ._progress import annealing
 
@@ -27,7 +28,7 @@ def fitted(model: ONMF, data: Data, *, quiet: bool) -> ONMF:
     with warnings.catch_warnings(record=True) as caught, annealing(_goal(model, data.X), quiet=quiet):
         warnings.simplefilter("always", ConvergenceWarning)
         model.fit(data.X)
-    for each in caught if not quiet else []:
+    for each in caught:  # with --quiet too: nothing else would tell
         warn(f"warning: {each.message}")
     if data.column_names is not None:
         model.feature_names_in_ = data.column_names.astype(object)  # sparse and plain arrays carry none into fit
@@ -42,6 +43,19 @@ def _goal(model: ONMF, X: Any) -> int:
     return min(model.max_components or MAX_COMPONENTS, n_items)
 
 
+def matrix(path: Path, key: str | None) -> Data:
+    """The matrix of a file. A first column that may be names and is taken for numbers is spoken of."""
+    data = read(path, key=key)
+    if data.row_names is None and data.column_names is not None and not issparse(data.X) and data.X.shape[0] > 1:
+        first = np.asarray(data.X[:, 0], dtype=np.float64)
+        if (first == np.round(first)).all() and len(np.unique(first)) == len(first):
+            warn(
+                f"note: column {str(data.column_names[0])!r} has another whole number in each row and is taken as a feature; if it "
+                "names the rows, leave its head empty."
+            )
+    return data
+
+
 def load(path: Path) -> ONMF:
     """A stored model; a folder stands for the model in it."""
     path = path / MODEL if path.is_dir() else path
@@ -52,17 +66,29 @@ def load(path: Path) -> ONMF:
 
 def check_names(model: ONMF, data: Data, path: Path) -> None:
     """Refuse data whose columns are not those of the fit, in their order."""
+    known, given = getattr(model, "feature_names_in_", None), data.column_names
+    if known is not None and given is not None:
+        _check_known(known.astype(str), given, path)
     if data.X.shape[1] != model.n_features_in_:
-        raise InvalidInputError(f"{path} has {data.X.shape[1]} columns; the model was fitted on {model.n_features_in_}.")
-    known = getattr(model, "feature_names_in_", None)
-    if known is None or data.column_names is None:
-        return
-    different = np.flatnonzero(data.column_names != known.astype(str))
+        raise InvalidInputError(
+            f"{path} has {data.X.shape[1]} columns of numbers, the model was fitted on {model.n_features_in_}; keep those of the fit."
+        )
+
+
+def _check_known(known: Array, given: Array, path: Path) -> None:
+    missing, more = ([str(name) for name in some if name not in set(others)] for some, others in ((known, given), (given, known)))
+    if missing:
+        raise InvalidInputError(
+            f"{path} has no column {', '.join(map(repr, missing[:3]))}, which the model was fitted on; add what is missing."
+        )
+    if more:
+        raise InvalidInputError(f"{path} has a column {', '.join(map(repr, more[:3]))}, which the model does not know; leave it out.")
+    different = np.flatnonzero(given != known) if len(given) == len(known) else np.array([0])
     if different.size:
         j = int(different[0])
         raise InvalidInputError(
-            f"{path}: column {j + 1} of numbers is {str(data.column_names[j])!r}, in the fit it was {str(known[j])!r}; bring the columns "
-            "into the order of the fit."
+            f"{path}: column {j + 1} of numbers is {str(given[j])!r}, in the fit it was {str(known[j])!r}; bring the columns into the "
+            "order of the fit."
         )
 
 

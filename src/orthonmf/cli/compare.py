@@ -15,7 +15,7 @@ from ..experiments import render, runner, table1
 from ..experiments.store import Store
 from . import _options as options
 from ._progress import bar
-from .reproduce import shown, words
+from .reproduce import check_drawing, shown, words
 
 EXAMPLES = options.examples("compare genes.csv -k 5", "compare genes.csv -k 5 --methods onmf apx em --runs 10 --out compared")
 
@@ -35,6 +35,8 @@ def compare(
     check_choice("orthogonal", orthogonal, ("samples", "features"))
     if runs < 1:
         raise InvalidInputError(f"runs={runs} is not usable; expected at least 1.")
+    if out is not None:
+        check_drawing()
     tasks = experiment.tasks(data, n_components, orthogonal=orthogonal, methods=words(methods), runs=runs)
     with TemporaryDirectory() as scratch, bar(len(tasks)) as report:
         store = Store((out or Path(scratch)) / "cells")

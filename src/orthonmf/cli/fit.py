@@ -10,13 +10,13 @@ import typer
 from .. import __version__
 from .._validation import check_choice
 from ..estimator import ONMF
-from ..io import Data, read, write_table
+from ..io import Data, write_table
 from ..io.table import check_table
 from ..report import write_report
 from ..terms import top_terms
 from . import _options as options
-from ._model import MODEL, fitted, names_of
-from ._output import as_json, base_name, check_folder, say, together, write_text
+from ._model import MODEL, fitted, matrix, names_of
+from ._output import as_json, base_name, check_folder, say, together, warn, write_text
 from .verify import evidence
 
 SUMMARY, REPORT = "summary.json", "report.html"
@@ -61,16 +61,18 @@ def fit(
     folder = Path(f"{_stem(data)}-onmf") if out is None else out
     check_folder(folder, [MODEL, SUMMARY, REPORT, *(name for each in FORMS for name in tables(each))], force=force)
     check_table(folder / tables(form)[0])
-    matrix = read(data, key=key)
-    fitted(model, matrix, quiet=quiet)
-    summary = summarised(model, matrix, base_name(data), form)
+    given = matrix(data, key)
+    fitted(model, given, quiet=quiet)
+    summary = summarised(model, given, base_name(data), form)
     stale = [name for each in FORMS if each != form for name in tables(each)]
     with together(folder, stale) as drafts:
-        write_all(model, matrix, summary, drafts)
+        write_all(model, given, summary, drafts)
+    if quiet and not model.certificate_.holds:
+        warn("warning: the certificate fails; orthonmf verify says where.")
     if json:
         say(as_json({**summary, "folder": str(folder)}))
     elif not quiet:
-        say(told(model, matrix, folder))
+        say(told(model, given, folder))
 
 
 def write_all(model: ONMF, matrix: Data, summary: dict[str, Any], folder: Path) -> None:

@@ -43,8 +43,7 @@ def reproduce(
     fresh: Annotated[bool, typer.Option("--fresh", help="Run finished cells again.")] = False,
 ) -> None:
     """Reproduce a table or a figure of the paper, each number beside the printed one. What is finished is not run again."""
-    if find_spec("matplotlib") is None:
-        raise MissingExtraError("The tables and figures are drawn with matplotlib, which is not installed: pip install 'orthonmf[plot]'.")
+    check_drawing()
     if runs < 1:
         raise InvalidInputError(f"runs={runs} is not usable; expected at least 1.")
 
@@ -64,6 +63,12 @@ def reproduce(
     if what in (What.metagenes, What.all):
         paths += figures.write_metagenes(out)
     typer.echo("\n".join(["Written:", *(f"  {path}" for path in paths)]))
+
+
+def check_drawing() -> None:
+    """Say what is missing before anything is computed."""
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError("The tables and figures are drawn with matplotlib, which is not installed: pip install 'orthonmf[plot]'.")
 
 
 def words(values: str | None) -> list[str] | None:

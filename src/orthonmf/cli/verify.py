@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import typer
 
 from ..certificate import Certificate
@@ -15,6 +16,8 @@ from ._output import as_json, say, warn
 EXAMPLES = options.examples("verify genes-onmf genes.csv", "verify genes-onmf/model.onmf genes.csv --json")
 
 FAILED = 3
+# Relative difference of two errors of the same data: rounding, in float32 too.
+SAME = 1e-5
 
 
 def verify(model: options.Model, data: options.Data, key: options.Key = None, json: options.Json = False) -> None:
@@ -27,6 +30,11 @@ def verify(model: options.Model, data: options.Data, key: options.Key = None, js
         )
     with names_checked():
         certificate = loaded.verify(matrix.X)
+    if not np.isclose(certificate.error, loaded.reconstruction_err_, rtol=SAME, atol=0):
+        warn(
+            f"note: the error is {certificate.error:.6g} here and was {loaded.reconstruction_err_:.6g} in the fit: other data, or other "
+            "weights."
+        )
     if json:
         say(as_json(evidence(certificate)))
     else:

@@ -26,8 +26,9 @@ NEAR = 1.01
 
 NOTES = (
     "Mean ± sample standard deviation over the runs; every run draws data sets 1 to 4 anew and starts the methods anew. One thread each.",
-    "E, O, S are computed in float64 from the returned factors by one function. S counts exact zeros; S~ counts entries up to 1e-6 of "
-    "the largest as zeros, since multiplicative updates seldom reach zero, and S≈ those up to 1e-3.",
+    "E (error), O (orthogonality) and S (sparsity) are computed in float64 from the returned factors by one function. S "
+    "counts exact zeros; S~ counts entries up to 1e-6 of the largest as zeros, since multiplicative updates seldom reach zero, and S≈ "
+    "those up to 1e-3.",
     'The column "differs" names the measures that are not near the printed ones: E by more than 30 % and two deviations, O or S~ by more '
     "than 10 points; S* where S≈ is near.",
     "The paper's times are from an Intel i7-4790: compare ratios within a column. Times marked ≈ are so in the paper.",

@@ -226,4 +226,4 @@ class _Numbers:
             return "; write a decimal comma as a point, or separate the columns with semicolons"
         if isinstance(self._convert, _OneMark) and _is_number(entry.replace(".", "")):
             return "; write all numbers with a decimal point, or all with a decimal comma, and none with marks between thousands"
-        return "; only the first column may hold names, and leave its head empty where they look like numbers"
+        return "; fill it if it is missing, and leave the column out if it holds words (only the first column may hold names)"

@@ -92,7 +92,8 @@ class BifurcationDisplay(Display):
         view = widest_view(track.projection[end])
         branches = track.branches(end)
         spans = _spans(model, len(branches))
-        groups = branches[:, track.last(min(spans))] if spans else None
+        many = len(branches) > len(PALETTE)  # too many for a colour each
+        groups = branches[:, track.last(min(spans))] if spans and many else None
         shown = slice(track.start(end), end + 1)
         display = cls(track.beta[shown], (track.paths(end) @ view)[:, shown], branches[:, shown], groups=groups, spans=spans)
         return display.plot(ax=ax, title=title)
@@ -139,7 +140,7 @@ class BifurcationDisplay(Display):
 
     def _shade(self, axis: Any) -> None:
         for number, (low, high) in self.spans.items():
-            axis.axvspan(low, high, color=FAINT, alpha=0.25, lw=0)
+            axis.axvspan(low, high, facecolor=FAINT, alpha=0.25, edgecolor="white", lw=2)
             axis.text(np.sqrt(low * high), 1.015, f"{number} components", transform=axis.get_xaxis_transform(), ha="center")
 
     def _range(self) -> tuple[float, float]:

@@ -9,6 +9,7 @@ import numpy as np
 from .._typing import Array
 from .._validation import check_choice
 from ..exceptions import InvalidInputError
+from ..track import located
 from ..transitions import MIN_PERSISTENCE
 from ._display import Display, fitted
 from .style import DIM, FAINT, PALETTE, plain_ticks
@@ -62,7 +63,7 @@ class PersistenceDisplay(Display):
         Parameters
         ----------
         model : ONMF or Pipeline
-            Fitted with ``n_components="auto"``: with a number given, β takes large steps and the persistence is coarse.
+            Fitted with ``n_components="auto"``, or with a growth factor as ``schedule``: else how long a number lasts is not measured.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a figure.
         kind : {"bars", "staircase"}, default="bars"
@@ -74,6 +75,11 @@ class PersistenceDisplay(Display):
         display : PersistenceDisplay
         """
         model = fitted(model)
+        if not located(model):
+            raise InvalidInputError(
+                f"n_components={model.n_components} was given, so the annealing leaps from split to split and does not measure how long "
+                "each number lasts; fit with n_components='auto', or with a growth factor such as schedule=1.05."
+            )
         return cls(model.critical_betas_, model.persistence_, chosen=model.n_components_).plot(ax=ax, kind=kind, title=title)
 
     def plot(self, ax: Any = None, *, kind: str = "bars", title: str | None = TITLE) -> Self:
@@ -101,7 +107,7 @@ class PersistenceDisplay(Display):
         with self._drawing(ax, 7.6, 4.4) as axis:
             draw = self._bars if kind == "bars" else self._staircase
             draw(axis)
-            axis.set_title(title)
+            axis.set_title(title, pad=24 if kind == "bars" else None)
         return self
 
     def _bars(self, axis: Any) -> None:
@@ -109,8 +115,7 @@ class PersistenceDisplay(Display):
         number, length = np.arange(2, len(self.persistence) + 2)[finite], self.persistence[finite]
         hues = self._hues(number, length)
         axis.bar(number, length, color=[hues.get(int(m), FAINT) for m in number], width=0.75)
-        for m, hue in hues.items():
-            self._note(axis, m, float(length[number == m][0]), hue, right=m <= (number[0] + number[-1]) / 2)
+        self._notes(axis, {m: float(length[number == m][0]) for m in hues}, hues)
         near = 2 * length.max() >= MIN_PERSISTENCE
         if near:
             axis.axhline(MIN_PERSISTENCE, color=DIM, ls="--", lw=1.2, zorder=0)
@@ -126,18 +131,17 @@ class PersistenceDisplay(Display):
         return hues | ({int(number[others.argmax()]): PALETTE[5]} if others.max() >= MIN_PERSISTENCE else {})
 
     @staticmethod
-    def _note(axis: Any, number: int, length: float, hue: str, *, right: bool) -> None:
-        """What a bar says, on the side where there is room."""
-        axis.annotate(
-            f"{number} components:\na factor {np.exp(length):.3g} in β",
-            (number + (0.4 if right else -0.4), length),
-            (6 if right else -6, 0),
-            textcoords="offset points",
-            ha="left" if right else "right",
-            va="top",
-            color=hue,
-            fontweight="bold",
-        )
+    def _notes(axis: Any, lengths: dict[int, float], hues: dict[int, str]) -> None:
+        """What the coloured bars say, above the picture: beside them it would cover other bars."""
+        for place, (m, length) in enumerate(lengths.items()):
+            axis.text(
+                0.5 * place,
+                1.02,
+                f"{m} components: a factor {np.exp(length):.3g} in β",
+                transform=axis.transAxes,
+                color=hues[m],
+                fontweight="bold",
+            )
 
     def _staircase(self, axis: Any) -> None:
         critical = self.critical_betas[np.isfinite(self.critical_betas)]

@@ -77,7 +77,7 @@ class Frames:
             heights=_fitted(paths[:, shown] @ widest_view(track.projection[chosen]), HEIGHT - 2.4 * MARGIN, MARGIN),
             points=_in_plane(paths[:, shown]),
             radius=5.0 * np.sqrt(1 + 0.35 * (_together(branches[:, shown]) - 1)),
-            hues=_hues(branches[:, _coarse(model, track, chosen)]),
+            hues=_hues(np.arange(len(branches)) if len(branches) <= N_HUES else branches[:, _coarse(model, track, chosen)]),
             first=int(np.flatnonzero(shown == chosen)[0]),
         )
 

@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from .._typing import Array
 from ..track import criticals
 from ..transitions import MIN_PERSISTENCE
 from .frames import HEIGHT, MARGIN, WIDTH, Frames
 from .text import number, plural
+
+# Of the words above the chosen bar, in the units of the picture.
+NOTE_WIDTH = 120.0
 
 __all__ = ["lasting", "persistence_picture", "plane_picture", "size_bar", "tree_picture", "weight_bar"]
 
@@ -46,7 +50,10 @@ def persistence_picture(model: Any) -> str:
     guide = y(MIN_PERSISTENCE)
     body = (
         "".join(bars)
-        + "".join(_note(left + (i + 0.5) * step, y(lengths[i]), lengths[i]) for i in np.flatnonzero(numbers == model.n_components_))
+        + "".join(
+            _note(left + (i + 0.5) * step, y(_tallest_near(lengths, int(i), NOTE_WIDTH / step)), lengths[i])
+            for i in np.flatnonzero(numbers == model.n_components_)
+        )
         + f'<line class="axis" x1="{left:g}" x2="{right:g}" y1="{base:g}" y2="{base:g}"/>'
         + f'<line class="guide" x1="{left:g}" x2="{right:g}" y1="{guide:.1f}" y2="{guide:.1f}"/>'
         + f'<text x="{right:g}" y="{guide - 5:.1f}" class="end">a factor 2 in β</text>'
@@ -58,8 +65,14 @@ def persistence_picture(model: Any) -> str:
     return figure("persistence", "Persistence of each number of components", description, body, height=276)
 
 
+def _tallest_near(lengths: Array, i: int, width: float) -> float:
+    """The tallest of the bars that a note of this width, in bars, above bar i would cover."""
+    reach = int(np.ceil(width / 2))
+    return float(lengths[max(i - reach, 0) : i + reach + 1].max())
+
+
 def _note(x: float, y: float, length: float) -> str:
-    """What the chosen bar says, above it and inside the picture."""
+    """What the chosen bar says, above it and its neighbours and inside the picture."""
     return f'<text x="{min(max(x, 76), WIDTH - 64):.1f}" y="{y - 6:.1f}" class="middle note">a factor {number(np.exp(length), 3)}</text>'
 
 

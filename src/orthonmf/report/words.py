@@ -133,6 +133,11 @@ def _peaks(model: Any) -> list[str]:
 # -- the certificate -----------------------------------------------------------------------------------------------------------
 
 
+def _rounded_up(ratio: float) -> float:
+    """To three decimals, never below: what is claimed at most must hold."""
+    return float(np.ceil(1000 * ratio) / 1000)
+
+
 def evidence(proof: Certificate, item: str) -> dict[str, str]:
     """The number that proves each claim, in a sentence, by the claim."""
     sizes = f"The smallest has {plural(min(proof.counts), item)}, the largest {count(max(proof.counts))}."
@@ -142,7 +147,7 @@ def evidence(proof: Certificate, item: str) -> dict[str, str]:
         bound = (
             f"No factorisation of this rank and scaling has an error below {number(proof.lower_bound)}; this one has {number(proof.error)}"
         )
-        bound += "." if proof.bound_ratio is None else f", at most {number(proof.bound_ratio, 3)} times the best."
+        bound += "." if proof.bound_ratio is None else f", at most {number(_rounded_up(proof.bound_ratio), 4)} times the best."
     return {
         "each item belongs to one component": f"No {item} has more than {plural(proof.nonzeros_per_item, 'nonzero')}.",
         "factors are nonnegative": "No entry of T or C is below zero." if proof.nonnegative else "An entry of T or C is below zero.",
