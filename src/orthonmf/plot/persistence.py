@@ -137,7 +137,7 @@ class PersistenceDisplay(Display):
             axis.text(
                 0.5 * place,
                 1.02,
-                f"{m} components: a factor {np.exp(length):.3g} in β",
+                f"{m} components: a factor {np.exp(length):.3g}",
                 transform=axis.transAxes,
                 color=hues[m],
                 fontweight="bold",
