@@ -29,6 +29,22 @@ def test_parquet_of_pandas_with_words_or_numbers_as_index(tmp_path):
         assert (None if data.row_names is None else data.row_names.tolist()) == rows
 
 
+@pytest.mark.parametrize(
+    ("index", "rows"),
+    [
+        (pd.Index(["g1", "g2"], name="gene"), ["g1", "g2"]),
+        (pd.Index([9, 4], name="patient"), ["9", "4"]),
+        (pd.MultiIndex.from_tuples([("T1", 9), ("T1", 4)], names=["time", "patient"]), ["T1, 9", "T1, 4"]),
+    ],
+    ids=["words", "numbers", "levels"],
+)
+def test_an_index_of_pandas_with_a_name_is_no_column_of_the_matrix(tmp_path, index, rows):
+    FRAME.set_index(index).to_parquet(tmp_path / "data.parquet")
+    data = read(tmp_path / "data.parquet")
+    np.testing.assert_array_equal(data.X, FRAME.to_numpy())
+    assert (data.row_names.tolist(), data.column_names.tolist()) == (rows, ["a", "b"])
+
+
 def test_parquet_of_polars(tmp_path):
     pl.DataFrame({"gene": ["g1", "g2"], "n": [1, 2], "on": [True, False]}).write_parquet(tmp_path / "data.parquet")
     data = read(tmp_path / "data.parquet")

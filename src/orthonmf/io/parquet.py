@@ -22,15 +22,23 @@ def read(path: Path, key: str | None = None) -> Data:
 
     table = pq.read_table(path)
     names = table.column_names
-    index = next((j for j, name in enumerate(names) if name.startswith(_INDEX)), 0 if names and not _numeric(table.field(0).type) else None)
-    kept = [j for j in range(len(names)) if j != index]
+    index = _index(table)
+    kept = [j for j in range(len(names)) if j not in index]
     words = [names[j] for j in kept if not _numeric(table.field(j).type)]
     if words or not kept:
         what = f"column {words[0]!r} is of type {table.schema.field(words[0]).type}" if words else "there is no column of numbers"
         raise InvalidInputError(f"{what}; expected numbers, after at most one column of names.")
     X = np.column_stack([_numbers(table.column(j), names[j]) for j in kept])
-    rows = None if index is None else np.array([str(name) for name in table.column(index).to_pylist()])
+    levels = [table.column(j).to_pylist() for j in index]
+    rows = np.array([", ".join(str(level) for level in name) for name in zip(*levels, strict=True)]) if levels else None
     return Data(X, rows, np.array([names[j] for j in kept]))
+
+
+def _index(table: Any) -> list[int]:
+    """The columns that name the rows: those which pandas notes as its index, with or without a name, or a first column of words."""
+    names, noted = table.column_names, (table.schema.pandas_metadata or {}).get("index_columns", ())
+    index = [j for j, name in enumerate(names) if name in noted or name.startswith(_INDEX)]
+    return index or ([0] if names and not _numeric(table.field(0).type) else [])
 
 
 def _numeric(type_: Any) -> bool:
