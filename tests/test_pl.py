@@ -80,6 +80,22 @@ def test_genes_outside_the_mask_are_not_in_the_model(tmp_path):
         assert stored.components_.shape == (2, 4)
 
 
+def test_cells_keep_their_component_where_others_are_left_out(tmp_path):
+    adata = cells(tmp_path, n_components=3)
+    rest = adata[adata.obs["onmf"] != "0"].copy()
+    assert rest.obs["onmf"].cat.categories.tolist() == ["1", "2"]
+    np.testing.assert_array_equal(_stored(rest, "onmf").labels_, rest.obs["onmf"].astype(int))
+
+
+def test_components_that_were_renamed(tmp_path):
+    adata = cells(tmp_path, n_components=3)
+    labels = _stored(adata, "onmf").labels_
+    adata.rename_categories("onmf", ["B", "T", "NK"])
+    np.testing.assert_array_equal(_stored(adata, "onmf").labels_, labels)
+    with pytest.raises(InvalidInputError, match=r"categories \['B', 'NK'\]; expected 3"):
+        _stored(adata[adata.obs["onmf"] != "T"].copy(), "onmf")
+
+
 def test_without_results_the_remedy_is_named():
     with pytest.raises(InvalidInputError, match=r"run orthonmf\.tl\.onmf"):
         orthonmf.pl.sizes(anndata.AnnData(X), key="parts")

@@ -186,11 +186,11 @@ def _stored(adata: AnnData, key: str) -> ONMF:
         raise InvalidInputError(f"adata.uns[{key!r}] holds no factorisation; run orthonmf.tl.onmf(adata, key_added={key!r}) first.")
     known = ONMF().get_params()
     model = ONMF(**{name: value for name, value in summary["params"].items() if name in known})
-    codes = (adata.obs if model.orthogonal == "samples" else adata.var)[key].cat.codes.to_numpy()
+    codes = _codes((adata.obs if model.orthogonal == "samples" else adata.var)[key], int(summary["n_components"]))
     loadings = np.asarray(adata.varm[key])
     used = _used(loadings, codes, model.orthogonal, masked="mask_var" in summary["params"])
     model.components_ = loadings[used].T
-    model.labels_ = codes[codes >= 0].astype(np.intp)
+    model.labels_ = codes[codes >= 0]
     factor = np.asarray(adata.obsm[f"X_{key}"]) if model.orthogonal == "samples" else model.components_.T
     model.scale_ = factor.max(axis=1)  # the only nonzero of an item
     model.feature_names_in_ = adata.var_names[used].to_numpy(dtype=object)
@@ -205,6 +205,17 @@ def _stored(adata: AnnData, key: str) -> ONMF:
     model.certificate_ = _certificate(summary["certificate"])
     model._bounds = model.certificate_.bounds
     return model
+
+
+def _codes(column: Any, n_components: int) -> Labels:
+    """The component of each item, −1 where it has none. AnnData drops categories that a selection leaves without items, so their
+    names tell, and their places only where all of them were renamed."""
+    categories, names = column.cat.categories.tolist(), [str(j) for j in range(n_components)]
+    if set(categories) <= set(names):
+        return np.array([*map(int, categories), -1], dtype=np.intp)[column.cat.codes]
+    if len(categories) != n_components:
+        raise InvalidInputError(f"{column.name!r} has the categories {categories[:12]}; expected {n_components}, one for each component.")
+    return np.asarray(column.cat.codes, dtype=np.intp)
 
 
 def _used(loadings: Array, codes: Labels, orthogonal: str, *, masked: bool) -> Array:
