@@ -52,15 +52,16 @@ def test_draws_on_the_axis_given(tmp_path, plt, name, orthogonal):
     "params",
     [
         {"max_components": 5},
+        {"n_components": 3, "sparse_output": True},
         {"n_components": 3, "capacity": [12, 11, 10], "min_size": 5},
         {"n_components": 2, "orthogonal": "features", "scaling": "none"},
         {"n_components": 3, "capacity": 9, "capacity_penalty": 0.1},
     ],
-    ids=["auto", "bounds", "features", "soft"],
+    ids=["auto", "sparse", "bounds", "features", "soft"],
 )
 def test_the_stored_model_is_the_fitted_one(tmp_path, params):
     model, stored = ONMF(**params).fit(X), _stored(cells(tmp_path, **params), "onmf")
-    for name in ("components_", "labels_", "counts_", "critical_betas_", "persistence_"):
+    for name in ("components_", "labels_", "scale_", "counts_", "critical_betas_", "persistence_"):
         np.testing.assert_array_equal(getattr(stored, name), getattr(model, name))
     assert (stored.n_components_, stored.status_, stored.n_features_in_) == (model.n_components_, model.status_, 6)
     assert stored.history_.keys() == model.history_.keys()

@@ -191,8 +191,8 @@ def _stored(adata: AnnData, key: str) -> ONMF:
     used = _used(loadings, codes, model.orthogonal, masked="mask_var" in summary["params"])
     model.components_ = loadings[used].T
     model.labels_ = codes[codes >= 0]
-    factor = np.asarray(adata.obsm[f"X_{key}"]) if model.orthogonal == "samples" else model.components_.T
-    model.scale_ = factor.max(axis=1)  # the only nonzero of an item
+    factor = adata.obsm[f"X_{key}"] if model.orthogonal == "samples" else model.components_.T
+    model.scale_ = np.asarray(factor.sum(axis=1)).ravel()  # the only nonzero of an item; T may be sparse
     model.feature_names_in_ = adata.var_names[used].to_numpy(dtype=object)
     model.n_features_in_ = int(used.sum())
     model.n_components_ = int(summary["n_components"])
