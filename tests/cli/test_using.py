@@ -58,6 +58,17 @@ def test_predict_new_samples(fitted, tmp_path, capfd):
     assert found["scale"][0] == pytest.approx(7, rel=1e-3)
 
 
+@pytest.mark.parametrize("orthogonal", ["samples", "features"])
+def test_predict_whatever_the_model_returns_in_python(orthogonal, matrix, tmp_path, capfd):
+    X, told = read(matrix).X, []
+    models = [ONMF(2, orthogonal=orthogonal, sparse_output=sparse).fit(X) for sparse in (False, False, True)]
+    for model in [models[0], models[1].set_output(transform="pandas"), models[2]]:
+        model.save(tmp_path / "model.onmf")
+        assert main(["predict", str(tmp_path / "model.onmf"), str(matrix)]) == 0
+        told.append(capfd.readouterr().out)
+    assert told == told[:1] * 3
+
+
 def test_predict_of_a_model_of_features_gives_the_weights(matrix, tmp_path, capfd):
     folder = tmp_path / "parts"
     assert main(["fit", str(matrix), "-k", "2", "--orthogonal", "features", "--out", str(folder), "--quiet"]) == 0

@@ -45,6 +45,7 @@ def predict(
 
 def columns_of(model: ONMF, matrix: Data) -> list[tuple[str, Any]]:
     """The table: samples by name, with what the model says of each."""
+    model.set_params(sparse_output=False).set_output(transform="default")  # the model may return T in another form to others
     with names_checked():
         T = model.transform(matrix.X)
         names = ("sample", names_of(matrix.row_names, len(T)))
