@@ -176,6 +176,23 @@ def test_existing_output_needs_force_and_is_refused_before_any_work(matrix, fitt
     assert main(["predict", str(fitted), str(matrix), "--out", str(tmp_path / "labels.csv")]) == 2
 
 
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_fit_never_replaces_its_data(form, matrix, capfd):
+    data = matrix.rename(matrix.parent / "components.csv")
+    before = contents(data.parent)
+    assert main(["fit", str(data), "-k", "2", "--out", str(data.parent), "--format", form, "--force"]) == 2
+    assert "components.csv is what is read" in one_line(capfd)
+    assert contents(data.parent) == before
+
+
+@pytest.mark.parametrize("name", ["model.onmf", "summary.json", "assignments.csv"])
+def test_a_report_never_replaces_what_it_is_made_from(name, fitted, capfd):
+    before = contents(fitted)
+    assert main(["report", str(fitted), "--out", str(fitted / name), "--force"]) == 2
+    assert f"{name} is what is read" in one_line(capfd)
+    assert contents(fitted) == before
+
+
 def test_other_files_in_the_folder_stay(matrix, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     assert main(["fit", str(matrix), "--out", str(tmp_path), "--quiet"]) == 0

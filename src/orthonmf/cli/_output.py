@@ -60,24 +60,30 @@ def check_file(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
     if not path.parent.is_dir():
         raise InvalidInputError(f"--out {path}: there is no folder {path.parent}; make it first.")
     _check_writable(path.parent)
-    if any(path.exists() and each.exists() and path.samefile(each) for each in inputs):
-        raise InvalidInputError(f"--out {path} is what is read; choose another name.")
+    _check_not_read(path, inputs)
     if os.path.lexists(path) and not force:
         raise _exists(path)
 
 
-def check_folder(folder: Path, names: Iterable[str], *, force: bool) -> None:
+def check_folder(folder: Path, names: Iterable[str], *, force: bool, inputs: Iterable[Path] = ()) -> None:
     """Refuse, before any work, a folder that could not be made, or that holds one of the files."""
     existing = next(each for each in (folder, *folder.absolute().parents) if os.path.lexists(each))
     if not existing.is_dir():
         raise InvalidInputError(f"--out {folder}: {existing} is not a folder; choose another name.")
     _check_writable(existing)
     taken = [folder / name for name in names if os.path.lexists(folder / name)]
+    for path in taken:
+        _check_not_read(path, inputs)
     if taken and not force:
         raise _exists(taken[0])
     for path in taken:
         if path.is_dir() and not path.is_symlink():
             raise InvalidInputError(f"{path} is a folder, where a file should go; choose another --out.")
+
+
+def _check_not_read(path: Path, inputs: Iterable[Path]) -> None:
+    if any(path.exists() and each.exists() and path.samefile(each) for each in inputs):
+        raise InvalidInputError(f"{path} is what is read, and would be replaced; choose another --out.")
 
 
 def _check_writable(folder: Path) -> None:

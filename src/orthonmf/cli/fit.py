@@ -59,7 +59,7 @@ def fit(
         time_limit=time_limit,
     )
     folder = Path(f"{_stem(data)}-onmf") if out is None else out
-    check_folder(folder, [MODEL, SUMMARY, REPORT, *(name for each in FORMS for name in tables(each))], force=force)
+    check_folder(folder, [MODEL, SUMMARY, REPORT, *(name for each in FORMS for name in tables(each))], force=force, inputs=(data,))
     check_table(folder / tables(form)[0])
     given = matrix(data, key)
     fitted(model, given, quiet=quiet)

@@ -12,7 +12,7 @@ from ..exceptions import InvalidInputError
 from ..io import read_names
 from ..report import write_report
 from . import _options as options
-from ._model import load
+from ._model import MODEL, load
 from ._output import base_name, check_file, say
 from .fit import FORMS, REPORT, SUMMARY, tables
 
@@ -29,7 +29,7 @@ def report(
     if not folder.is_dir():
         raise InvalidInputError(f"{folder} is not a folder; expected one that orthonmf fit wrote.")
     path = folder / REPORT if out is None else out
-    check_file(path, force=force)
+    check_file(path, force=force, inputs=[folder / name for name in (MODEL, SUMMARY, *(tables(form)[1] for form in FORMS))])
     model = load(folder)
     write_report(
         model,
