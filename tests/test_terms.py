@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from orthonmf import ONMF, top_terms
 from orthonmf.exceptions import InvalidInputError
@@ -37,6 +38,13 @@ def test_a_pipeline_names_its_words():
     texts = ["apple pear apple", "pear apple", "bolt nut", "nut bolt bolt"]
     pipeline = make_pipeline(TfidfVectorizer(), ONMF(2)).fit(texts)
     assert [[term.name for term in terms] for terms in top_terms(pipeline)] == [["apple", "pear"], ["bolt", "nut"]]
+
+
+@pytest.mark.parametrize("step", [FunctionTransformer(np.log1p), "passthrough"], ids=["function", "passthrough"])
+def test_a_step_that_names_nothing_passes_names_on(step):
+    for data, expected in ((X, [["a", "b"], ["c"]]), (X.to_numpy(), [["x0", "x1"], ["x2"]])):
+        pipeline = make_pipeline(step, ONMF(2)).fit(data)
+        assert [[term.name for term in terms] for terms in top_terms(pipeline)] == expected
 
 
 def test_names_of_another_number_are_refused():

@@ -77,6 +77,13 @@ def _names(model: Any, factors: Any, given: Any, n_features: int) -> Any:
         if len(given) != n_features:
             raise InvalidInputError(f"feature_names has {len(given)} entries; expected {n_features}, one for each feature.")
         return list(given)
-    if model is not factors and len(model.steps) > 1:
-        return model[:-1].get_feature_names_out()
-    return getattr(factors, "feature_names_in_", [f"x{i}" for i in range(n_features)])
+    names = _names_before(model) if model is not factors and len(model.steps) > 1 else None
+    return getattr(factors, "feature_names_in_", [f"x{i}" for i in range(n_features)]) if names is None else names
+
+
+def _names_before(pipeline: Pipeline) -> Any:
+    """What the steps before the last call the features; None where one does not tell, as a FunctionTransformer or "passthrough"."""
+    try:
+        return pipeline[:-1].get_feature_names_out()
+    except AttributeError:
+        return None
