@@ -97,6 +97,13 @@ def test_names_are_read_back_as_text(tmp_path):
             assert read_names(path).tolist() == names
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_names_with_ends_of_lines_are_read_back(tmp_path, suffix):
+    names = ["a\rb", "c\nd", "e\r\n", "", " f", '"', ";"]
+    write_table(tmp_path / f"t.{suffix}", [("item", names), ("component", np.arange(7))])
+    assert read_names(tmp_path / f"t.{suffix}").tolist() == names
+
+
 def test_a_name_that_repeats_is_numbered_in_parquet(tmp_path):
     write_table(tmp_path / "t.parquet", [("a", [1]), ("a", [2]), ("a.1", [3]), ("a", [4])])
     assert pq.read_table(tmp_path / "t.parquet").column_names == ["a", "a.1", "a.1.1", "a.2"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import os
 from collections.abc import Iterable, Sequence
 from itertools import count
@@ -74,12 +73,19 @@ def as_csv(columns: Iterable[tuple[str, Any]]) -> str:
     'item,scale\\na,0.1\\n"b, c",2.0\\n'
     """
     names, values = zip(*columns, strict=True)
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
+    lines = _Lines()
+    writer = csv.writer(lines)
     writer.writerow(names)
     # numpy's text of a float is the shortest that reads back the same, in float32 too.
     writer.writerows(zip(*(np.asarray(each).astype(str).tolist() for each in values), strict=True))
-    return file.getvalue()
+    return "".join(lines)
+
+
+class _Lines(list[str]):
+    """What a csv writer writes, each line with the short end; given the long one, it puts quotes around a name with either half."""
+
+    def write(self, line: str) -> None:
+        self.append(line.removesuffix("\r\n") + "\n")
 
 
 def read_names(path: str | os.PathLike[str]) -> Array:
