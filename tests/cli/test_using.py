@@ -149,6 +149,15 @@ def test_names_that_are_not_the_models_are_refused(fitted, content, capfd):
     assert "items, the model has 4; run orthonmf fit again" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(("name", "code"), [("assignments.csv", 2), ("summary.json", 0)])
+def test_a_report_from_damaged_files_has_no_traceback(name, code, fitted, capfd):
+    (fitted / name).write_bytes(b"[" * 100_000 + b"\n\xfc")
+    assert main(["report", str(fitted), "--force"]) == code
+    (fitted / name).write_bytes(b"[" * 100_000)
+    assert main(["report", str(fitted), "--force"]) == code
+    assert "Traceback" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("command", [["predict", "{no}", "{data}"], ["verify", "{no}", "{data}"], ["report", "{no}"]])
 def test_no_model_there(command, matrix, tmp_path, capfd):
     words = [word.format(no=tmp_path / "none", data=matrix) for word in command]

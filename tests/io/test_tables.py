@@ -104,6 +104,20 @@ def test_names_with_ends_of_lines_are_read_back(tmp_path, suffix):
     assert read_names(tmp_path / f"t.{suffix}").tolist() == names
 
 
+@pytest.mark.parametrize(
+    ("name", "content"), [("t.csv", b"item\nM\xfcller\n"), ("t.csv", b"item\n" + b"x" * 140_000), ("t.parquet", b"PAR1")]
+)
+def test_names_of_a_damaged_table_are_refused(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidInputError, match=rf"{name} is no table that can be read"):
+        read_names(tmp_path / name)
+
+
+def test_blank_lines_are_no_names(tmp_path):
+    (tmp_path / "t.csv").write_text("item,component\na,0\n\nb,1\n\n")
+    assert read_names(tmp_path / "t.csv").tolist() == ["a", "b"]
+
+
 def test_a_name_that_repeats_is_numbered_in_parquet(tmp_path):
     write_table(tmp_path / "t.parquet", [("a", [1]), ("a", [2]), ("a.1", [3]), ("a", [4])])
     assert pq.read_table(tmp_path / "t.parquet").column_names == ["a", "a.1", "a.1.1", "a.2"]

@@ -56,5 +56,5 @@ def _title(folder: Path) -> str:
     """The name of the data, as the summary has it."""
     try:
         return str(json.loads((folder / SUMMARY).read_text(encoding="utf-8"))["data"])
-    except (OSError, ValueError, KeyError, TypeError):  # no summary, or none of ours
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # no summary, or none of ours
         return base_name(folder)

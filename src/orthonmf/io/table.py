@@ -99,6 +99,11 @@ def read_names(path: str | os.PathLike[str]) -> Array:
     -------
     names : ndarray of str of shape (n_rows,)
 
+    Raises
+    ------
+    InvalidInputError
+        The file is damaged, or of another kind.
+
     Examples
     --------
     >>> from pathlib import Path
@@ -110,13 +115,20 @@ def read_names(path: str | os.PathLike[str]) -> Array:
     array(['a', 'b'], dtype='<U1')
     """
     path = Path(path)
+    try:
+        return np.array(_first_column(path), dtype=np.str_)
+    except (ValueError, csv.Error, IndexError) as error:
+        raise InvalidInputError(f"{path} is no table that can be read: {error}. Write it again.") from error
+
+
+def _first_column(path: Path) -> list[str]:
     if path.suffix.lower() == ".parquet":
         needs("pyarrow", ".parquet")
         import pyarrow.parquet as pq
 
-        return np.array([str(name) for name in pq.read_table(path).column(0).to_pylist()], dtype=np.str_)
+        return [str(name) for name in pq.read_table(path).column(0).to_pylist()]
     with path.open(encoding="utf-8", newline="") as file:
-        return np.array([row[0] for row in csv.reader(file)][1:], dtype=np.str_)
+        return [row[0] for row in csv.reader(file) if row][1:]
 
 
 def _csv(path: Path, columns: Sequence[tuple[str, Array]]) -> None:
