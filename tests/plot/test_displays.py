@@ -187,6 +187,13 @@ def test_the_error_of_each_number_is_that_of_its_own_fit():
     assert ErrorDisplay.from_models(models, chosen=2).error.tolist() == display.error[:2].tolist()
 
 
+def test_errors_only_of_numbers_that_can_be_asked_for():
+    few = X[:4]
+    assert ErrorDisplay.from_estimator(ONMF(3).fit(few), few).n_components.tolist() == [1, 2, 3, 4]
+    bounded = ONMF(3, capacity=[30, 20, 14]).fit(X)
+    assert ErrorDisplay.from_estimator(bounded, X).n_components.tolist() == [3]
+
+
 def test_numbers_that_the_bounds_rule_out_are_passed_over():
     display = ErrorDisplay.from_estimator(ONMF(4, capacity=20), X, n_components=range(2, 6))
     assert display.n_components.tolist() == [4, 5]

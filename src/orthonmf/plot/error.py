@@ -77,7 +77,8 @@ class ErrorDisplay(Display):
             Its parameters are used; where it is fitted, its number of components is marked.
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         n_components : iterable of int or None, default=None
-            Numbers to fit; those that the bounds rule out are passed over. None takes 1 to two more than the model has.
+            Numbers to fit; those that the bounds rule out are passed over. None takes 1 to two more than the model has, as
+            far as there are items; with a bound for each component only the number of the model.
         sample_weight : array-like of shape (n_samples,) or None, default=None
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a figure.
@@ -89,7 +90,7 @@ class ErrorDisplay(Display):
         """
         chosen = getattr(model, "n_components_", None)
         if n_components is None:
-            n_components = range(1, fitted(model).n_components_ + 3)
+            n_components = _numbers(fitted(model))
         proofs = [proof for number in n_components for proof in _proofs(model, number, X, sample_weight)]
         return cls._of(proofs, chosen).plot(ax=ax, title=title)
 
@@ -158,6 +159,13 @@ class ErrorDisplay(Display):
         seen: Array = np.concatenate([self.error, self.lower_bound])
         seen = seen[np.isfinite(seen) & (seen > max(self.error.max(), 1e-300) * 1e-6)]
         return 0.6 * float(seen.min()) if seen.size else 1e-16
+
+
+def _numbers(model: Any) -> Iterable[int]:
+    """What can be asked of the items of a fitted model, around what it found."""
+    if any(np.ndim(bound) for bound in (model.capacity, model.min_size) if bound is not None):
+        return [model.n_components]
+    return range(1, min(model.n_components_ + 2, len(model.labels_)) + 1)
 
 
 def _proofs(model: Any, number: int, X: Any, sample_weight: Any) -> list[Certificate]:
