@@ -28,6 +28,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
+# No matrix has a number of rows with more.
+MOST_DIGITS = 18
+
 
 def examples(*lines: str) -> str:
     """The end of a help text: commands to copy, each on its own line."""
@@ -38,8 +41,8 @@ def number_of_components(text: str) -> int | str:
     """``auto`` or a whole number."""
     if text == "auto":
         return text
-    if not text.isascii() or not text.isdigit():
-        raise InvalidInputError(f"-k {text!r} is not usable; expected auto or a whole number of at least 1.")
+    if not text.isascii() or not text.isdigit() or len(text) > MOST_DIGITS:
+        raise InvalidInputError(f"-k {text[:40]!r} is not usable; expected auto or a whole number of at least 1.")
     return int(text)
 
 
