@@ -642,6 +642,26 @@ class TestInconsistent:
         forge(path, arrays={"history.ids.lengths": lengths, "history.ids": np.zeros(n_values, dtype=np.int64)}, model=model)
         refused(path, "lengths do not sum")
 
+    @pytest.mark.parametrize(
+        ("name", "change", "match"),
+        [
+            ("ids", np.zeros_like, "other components than it counts"),
+            ("ids.lengths", lambda lengths: np.roll(lengths, 1), "other components than it counts"),
+            ("n_components", lambda counts: counts + 1, "other components than it counts"),
+            ("beta", np.negative, "below 0"),
+            ("beta", lambda beta: beta * np.nan, "below 0"),
+            ("projection", lambda points: points * np.nan, "is nowhere"),
+            ("splits", lambda splits: splits[:, ::-1], "older than the one it comes from"),
+            ("splits", lambda splits: splits * 0, "older than the one it comes from"),
+        ],
+    )
+    def test_a_history_that_cannot_be(self, path, name, change, match):
+        model = ONMF(2, scaling="none").fit(cloud())
+        model.save(path)
+        stored = np.load(io.BytesIO(members_of(path)[f"history.{name}.npy"]))
+        forge(path, arrays={f"history.{name}": np.ascontiguousarray(change(stored))}, model=model)
+        refused(path, match)
+
     def test_a_temperature_without_components(self, path):
         model = ONMF(2).fit(X)
         empty = {"history.ids": np.zeros(0, dtype=np.int64), "history.ids.lengths": np.full(len(model.history_["beta"]), -1)}

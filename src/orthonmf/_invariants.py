@@ -16,7 +16,8 @@ __all__ = ["contradiction"]
 def contradiction(model: Any) -> str | None:
     """The first law that a fitted ONMF breaks, in words; None where all hold."""
     # Each law may rely on those before it, so that nothing is looked at beyond the first that is broken.
-    return next(chain(_of_shapes(model), _of_factors(model), _of_scales(model), _of_bounds(model), _of_claims(model)), None)
+    laws = (_of_shapes, _of_factors, _of_scales, _of_bounds, _of_claims, _of_history)
+    return next(chain.from_iterable(law(model) for law in laws), None)
 
 
 def _of_shapes(model: Any) -> Iterator[str]:
@@ -97,6 +98,20 @@ def _of_claims(model: Any) -> Iterator[str]:
         yield f"the error of the certificate is {claims.error}, that of the model {model.reconstruction_err_}"
     if (claims.loads is None) != (model._item_size is None) or len(claims.loads or claims.counts) != model.n_components_:
         yield "the certificate has loads of other components"
+
+
+def _of_history(model: Any) -> Iterator[str]:
+    history = model.history_
+    sizes = [history["n_components"].tolist(), *([len(each) for each in history[name]] for name in ("ids", "projection"))]
+    if sizes[0] != sizes[1] or sizes[0] != sizes[2] or any(len(set(ids)) < len(ids) for ids in history["ids"]):
+        yield "a temperature of the history has other components than it counts"
+    if np.isnan(history["beta"]).any() or (history["beta"] < 0).any():
+        yield "a temperature of the history is below 0"
+    if any(np.isnan(points).any() for points in history["projection"]):
+        yield "a centre of the history is nowhere"
+    # Names are given in order, so that no branch of the tree comes back to itself.
+    if any(child <= parent for _, parent, child in history["splits"]):
+        yield "a component of the history is older than the one it comes from"
 
 
 def _nonnegative(values: Array) -> bool:
