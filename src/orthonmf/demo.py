@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits
 
+from ._files import atomic
 from ._typing import Array, Labels
 from .datasets import make_nested
 from .estimator import ONMF
@@ -142,7 +143,8 @@ def draw(outcomes: dict[str, Outcome], folder: Path) -> list[Path]:
         for name, drawing in drawings.items():
             with step(f"figure {name}"):
                 paths.append(folder / f"{name}.png")
-                drawing().savefig(paths[-1])
+                with atomic(paths[-1]) as draft:
+                    drawing().savefig(draft)
     return paths
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._files import atomic
+
 WIDTH = 150  # of the text under a table
 
 # Columns of words are set to the left.
@@ -70,7 +72,9 @@ def picture(table: Table) -> Any:
     lines = plain(table).splitlines()
     width, height = 0.075 * max(map(len, lines)) + 0.4, 0.15 * len(lines) + 0.4
     figure = Figure(figsize=(width, height))
-    figure.text(0.2 / width, 1 - 0.2 / height, "\n".join(lines), family="monospace", fontsize=9, va="top", linespacing=1.2)
+    figure.text(
+        0.2 / width, 1 - 0.2 / height, "\n".join(lines), family="monospace", fontsize=9, va="top", linespacing=1.2, parse_math=False
+    )
     return figure
 
 
@@ -80,7 +84,8 @@ def write(table: Table, folder: Path) -> list[Path]:
     paths = []
     for suffix, content in ((".txt", plain(table) + "\n"), (".md", markdown(table)), (".csv", comma_separated(table))):
         paths.append(folder / f"{table.name}{suffix}")
-        paths[-1].write_text(content, encoding="utf-8")
+        with atomic(paths[-1]) as draft:
+            draft.write_text(content, encoding="utf-8")
     return [*paths, *save(picture(table), folder / table.name)]
 
 
@@ -89,5 +94,6 @@ def save(figure: Any, stem: Path) -> list[Path]:
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_name(f"{stem.name}{suffix}") for suffix in (".png", ".svg")]
     for path in paths:
-        figure.savefig(path, dpi=150, facecolor="white")
+        with atomic(path) as draft:
+            figure.savefig(draft, dpi=150, facecolor="white")
     return paths
