@@ -187,6 +187,14 @@ def test_the_error_of_each_number_is_that_of_its_own_fit():
     assert ErrorDisplay.from_models(models, chosen=2).error.tolist() == display.error[:2].tolist()
 
 
+def test_history_in_the_place_of_an_axis_outside_any_grid(nested):
+    axis = plt.figure(layout="none").add_axes((0.2, 0.3, 0.6, 0.5))
+    display = HistoryDisplay.from_estimator(nested, ax=axis)
+    assert display.ax_ is axis
+    boxes = [each.get_position() for each in display.axes_]
+    np.testing.assert_allclose([boxes[0].x0, boxes[-1].y0, boxes[0].x1, boxes[0].y1], [0.2, 0.3, 0.8, 0.8], rtol=1e-12)  # rounding
+
+
 def test_errors_only_of_numbers_that_can_be_asked_for():
     few = X[:4]
     assert ErrorDisplay.from_estimator(ONMF(3).fit(few), few).n_components.tolist() == [1, 2, 3, 4]
