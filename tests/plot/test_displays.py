@@ -195,6 +195,13 @@ def test_history_in_the_place_of_an_axis_outside_any_grid(nested):
     np.testing.assert_allclose([boxes[0].x0, boxes[-1].y0, boxes[0].x1, boxes[0].y1], [0.2, 0.3, 0.8, 0.8], rtol=1e-12)  # rounding
 
 
+@pytest.mark.parametrize("image_shape", [None, (2, 5)])
+def test_captions_and_names_with_dollars_are_no_formulas(image_shape):
+    model = ONMF(2).fit(X)
+    display = ComponentsDisplay.from_estimator(model, captions=["$_$"] * 2, feature_names=["$_$"] * 10, image_shape=image_shape)
+    display.figure_.canvas.draw()
+
+
 def test_errors_only_of_numbers_that_can_be_asked_for():
     few = X[:4]
     assert ErrorDisplay.from_estimator(ONMF(3).fit(few), few).n_components.tolist() == [1, 2, 3, 4]

@@ -137,7 +137,7 @@ class ComponentsDisplay(Display):
         top = self.components.max(axis=1, keepdims=True, initial=0)
         share = np.divide(self.components, top, out=np.zeros(self.components.shape), where=top > 0)
         image = axis.imshow(share, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
-        axis.set_yticks(range(len(share)), self.captions)
+        axis.set_yticks(range(len(share)), self.captions, parse_math=False)
         if self.feature_names is not None:
             names = [_cut(name) for name in self.feature_names]
             axis.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor", fontsize=10, parse_math=False)
