@@ -66,6 +66,12 @@ def test_every_way_to_write_the_same_table_is_read(tmp_path, name, content):
         ("gene,1,2,3\ng,4,5,6\n", ["g"], ["1", "2", "3"], [[4, 5, 6]]),  # numbered columns
         ("s,400.5,401,401.5,402,402.5\nx,1,2,1,2,1\n", ["x"], ["400.5", "401", "401.5", "402", "402.5"], [[1, 2, 1, 2, 1]]),  # a spectrum
         ("s1,3,1,2\ns2,1,1,1\n", ["s1", "s2"], None, [[3, 1, 2], [1, 1, 1]]),  # names without a header
+        ("s1,12,3\ns2,4,4\n", ["s1", "s2"], None, [[12, 3], [4, 4]]),  # which run down, as any two numbers run
+        ("s1,9,4,1\ns2,4,4,4\n", ["s1", "s2"], None, [[9, 4, 1], [4, 4, 4]]),
+        ("s1,7\ns2,4\n", ["s1", "s2"], None, [[7], [4]]),
+        ("s1,7,7,7\ns2,4,4,4\n", ["s1", "s2"], None, [[7, 7, 7], [4, 4, 4]]),
+        ("gene,1990,2000,2010\ng,4,5,6\n", ["g"], ["1990", "2000", "2010"], [[4, 5, 6]]),
+        ("gene,2,1\ng,4,5\n", ["g"], ["2", "1"], [[4, 5]]),
         ("s1;1,5;1,5\ns2;2,0;3\n", ["s1", "s2"], None, [[1.5, 1.5], [2, 3]]),  # and with decimal commas
         ("1,5;2,5\n", None, None, [[1.5, 2.5]]),
         ('"name, first";b\n"Ann, A.";1.5\n', ["Ann, A."], ["b"], [[1.5]]),  # commas in names are not decimal ones

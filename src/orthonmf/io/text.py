@@ -7,8 +7,8 @@ What is taken for what:
 - **Decimal comma.** Read as such where the separator is not a comma. Decimal points and commas in one file are refused, since one of them
   may group thousands. With commas between the columns a line of decimal commas has more columns than the header, and is refused.
 - **Header.** The first line, where it is words or mostly words; not where it is all numbers. A few words and more numbers are a header
-  where the numbers run up or down (1, 2, 3; 1990, 2000, 2010; the wavelengths of a spectrum; fewer than five must be whole), and else
-  the first row.
+  where the numbers run up or down (1, 2, 3; 1990, 2000, 2010; the wavelengths of a spectrum; fewer than five must be whole and equally
+  far apart, and two must follow one another), and else the first row.
 - **Names of the rows.** The first column, where it starts with a word (and not with a sign for what is missing, such as NA), or where the
   header leaves its head empty, or out as R does (between commas a number under no head is a decimal comma, and no name).
 - **Encoding.** UTF-8, with or without a byte order mark; UTF-16 with one; otherwise Latin-1.
@@ -37,7 +37,7 @@ from .base import Data
 
 Row = list[str]
 
-# Fewer numbers than this in a first line may run up or down by chance; as names they must be whole.
+# Fewer numbers than this in a first line may run up or down by chance; as names they must be whole and equally far apart.
 FEW = 5
 # What stands where a number should: a number with marks of its own (1.234,5), or a sign that there is none.
 _NO_WORD = re.compile(r"[-+]?[\d.,\s]*|na|n/a|null|none|\?|-", re.IGNORECASE)
@@ -132,9 +132,11 @@ def _is_header(row: Row) -> bool:
     numbers = [value for value in values if isfinite(value)]  # a name may be NaN
     if sum(_is_word(entry) for entry in row[1:]) > len(numbers):
         return True
-    steps = list(pairwise(numbers))
-    steady = all(one < other for one, other in steps) or all(one > other for one, other in steps)
-    return steady and (len(numbers) >= FEW or all(number.is_integer() for number in numbers))
+    steps = [other - one for one, other in pairwise(numbers)]
+    if 0 < len(numbers) < FEW:
+        equal = len(set(steps)) == 1 and (len(steps) > 1 or abs(steps[0]) == 1)
+        return equal and steps[0] != 0 and all(number.is_integer() for number in numbers)
+    return all(step > 0 for step in steps) or all(step < 0 for step in steps)
 
 
 def _is_number(entry: str) -> bool:
