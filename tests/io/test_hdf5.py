@@ -139,3 +139,20 @@ def test_truncated_hdf5_is_refused(tmp_path, name):
         path.write_bytes(whole[:length])
         with pytest.raises(InvalidInputError, match=f"{name} cannot be read"):
             read(path)
+
+
+def test_h5ad_without_layers_says_so(tmp_path):
+    anndata.AnnData(np.ones((2, 2))).write_h5ad(tmp_path / "data.h5ad")
+    with h5py.File(tmp_path / "data.h5ad", "a") as file:
+        file.pop("layers", None)
+    with pytest.raises(InvalidInputError, match="holds no layer 'counts'; it holds none"):
+        read(tmp_path / "data.h5ad", key="counts")
+
+
+def test_a_name_that_is_missing_is_not_the_last_category(tmp_path):
+    anndata.AnnData(np.ones((2, 2))).write_h5ad(tmp_path / "data.h5ad")
+    with h5py.File(tmp_path / "data.h5ad", "a") as file:
+        del file["obs/_index"]
+        file["obs/_index/categories"] = ["a", "b"]
+        file["obs/_index/codes"] = np.array([0, -1], dtype=np.int8)
+    assert read(tmp_path / "data.h5ad").row_names.tolist() == ["a", "nan"]

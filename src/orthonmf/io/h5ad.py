@@ -25,7 +25,8 @@ def read(path: Path, key: str | None = None) -> Data:
             genes = _there(file, "raw", "leave key out for X")
             node = genes["X"]
         else:
-            node = file["layers"][chosen(file.get("layers", ()), key, "layer")]
+            layers = file.get("layers", {})
+            node = layers[chosen(layers, key, "layer")]
         return Data(_matrix(node), _index(file["obs"]), _index(genes["var"]))
 
 
@@ -56,6 +57,5 @@ def _index(frame: Any) -> Array:
     if not hasattr(column, "keys"):
         return strings(column) if column.dtype.kind in "OS" else column[()].astype(str)
     if "categories" in column:
-        categories: Array = strings(column["categories"])[column["codes"][()]]
-        return categories
+        return np.append(strings(column["categories"]), "nan")[column["codes"][()]]  # the code of what is missing is −1
     return strings(column["values"])
