@@ -44,3 +44,12 @@ def test_others_may_read_it_as_they_may_any_new_file(tmp_path):
     with atomic(tmp_path / "a.txt") as draft:
         draft.write_text("")
     assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
+
+
+def test_the_content_is_on_the_disk_before_it_takes_the_place(tmp_path, monkeypatch):
+    calls, fsync, replace = [], os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda *args: (calls.append("fsync"), fsync(*args)))
+    monkeypatch.setattr(os, "replace", lambda *args: (calls.append("replace"), replace(*args)))
+    with atomic(tmp_path / "a.txt") as draft:
+        draft.write_text("new")
+    assert calls == ["fsync", "replace"]
