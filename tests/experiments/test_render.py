@@ -20,3 +20,10 @@ def test_a_link_is_replaced_and_no_draft_is_left(tmp_path, suffix):
     write(TABLE, tmp_path)
     assert (tmp_path / "elsewhere").read_text() == "untouched"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "t.csv", "t.md", "t.png", "t.svg", "t.txt"]
+
+
+def test_the_same_table_makes_the_same_bytes(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")  # the clock of matplotlib
+    first = [path.read_bytes() for path in write(TABLE, tmp_path / "first")]
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    assert [path.read_bytes() for path in write(TABLE, tmp_path / "second")] == first

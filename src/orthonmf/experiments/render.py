@@ -90,10 +90,13 @@ def write(table: Table, folder: Path) -> list[Path]:
 
 
 def save(figure: Any, stem: Path) -> list[Path]:
-    """A figure as PNG and SVG."""
+    """A figure as PNG and SVG; the same figure makes the same bytes."""
+    import matplotlib as mpl
+
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_name(f"{stem.name}{suffix}") for suffix in (".png", ".svg")]
     for path in paths:
-        with atomic(path) as draft:
-            figure.savefig(draft, dpi=150, facecolor="white")
+        clock = {"Date": None} if path.suffix == ".svg" else {}
+        with atomic(path) as draft, mpl.rc_context({"svg.hashsalt": stem.name}):
+            figure.savefig(draft, dpi=150, facecolor="white", metadata=clock)
     return paths
