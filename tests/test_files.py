@@ -39,6 +39,13 @@ def test_a_link_is_replaced_and_not_followed(tmp_path):
     assert not (tmp_path / "a.txt").is_symlink()
 
 
+@pytest.mark.parametrize("name", ["a." + "b" * 253, "\U0001f9ec" * 63], ids=["end", "letters"])
+def test_every_name_that_a_file_may_have(tmp_path, name):
+    with atomic(tmp_path / name) as draft:
+        draft.write_text("new")
+    assert os.listdir(tmp_path) == [name]
+
+
 def test_others_may_read_it_as_they_may_any_new_file(tmp_path):
     (tmp_path / "plain").write_text("")
     with atomic(tmp_path / "a.txt") as draft:

@@ -12,6 +12,9 @@ from .exceptions import FileAccessError
 
 __all__ = ["atomic"]
 
+# Letters of a name that its draft has too.
+SHORT = 24
+
 
 @contextmanager
 def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
@@ -22,7 +25,9 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
     path = Path(path)
     if not path.parent.is_dir():
         raise FileAccessError(f"{path} cannot be written: there is no folder {str(path.parent)!r}; make it first.")
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:60]}.", suffix=f".draft{path.suffix}", dir=path.parent)
+    # A name has at most 255 bytes, a letter up to four; the end tells matplotlib the format, and is short where it does.
+    ending = path.suffix if len(path.suffix) <= SHORT else ""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:SHORT]}.", suffix=f".draft{ending}", dir=path.parent)
     os.close(handle)
     draft = Path(name)
     try:
