@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
+from orthonmf.datasets import make_onmf
 from orthonmf.experiments.mep import MepAsPrinted
 
 # Means (2, 0) and (0, 4); the best scales for them are the lengths over those of the means.
@@ -29,3 +30,13 @@ def test_nothing_is_refined():
     # Refined means would be exact; these are the soft ones of the last temperature.
     model = MepAsPrinted(2)
     assert np.abs(model.fit_transform(X) @ model.components_ - X).max() > 1e-9
+
+
+def test_items_that_are_all_zero():
+    # With more components than groups β grows until nothing of the others is left in the mean of the zeros.
+    rows = np.vstack([make_onmf(60, 8, 3, noise=0.5, random_state=0).X, np.zeros((100, 8))])
+    model = MepAsPrinted(6)
+    T = model.fit_transform(rows)
+    assert np.count_nonzero(model.components_.any(axis=1)) == 5
+    assert_array_equal(T[60:], 0)
+    assert np.isfinite(T @ model.components_).all()

@@ -41,7 +41,8 @@ class MepAsPrinted(BaseEstimator):
         """Factorise X and return T."""
         A = X if self.orthogonal == "samples" else X.T
         model = ONMF(self.n_components, scaling="none", schedule=self.growth, refine=False, n_jobs=1).fit(A)
-        centers = model.components_ / np.linalg.norm(model.components_, axis=1, keepdims=True)
+        norm = np.linalg.norm(model.components_, axis=1, keepdims=True)
+        centers = model.components_ / np.where(norm > 0, norm, 1)  # the mean of items that are all zero is zero
         scale = np.asarray(A @ centers.T)[np.arange(A.shape[0]), model.labels_]
         T = one_per_row(scale, model.labels_, len(centers), sparse=False, dtype=scale.dtype)
         left, self.components_ = (T, centers) if self.orthogonal == "samples" else (centers.T, T.T)
