@@ -65,6 +65,7 @@ check-dist: dist ## try what was built in new environments, with the core depend
 
 docs: $(DOCS_STAMP) ## build the documentation into docs/_build/html; a warning is an error
 	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
 
 clean: ## remove .venv and everything that was generated
 	rm -rf $(VENV) demo-output build dist docs/_build docs/api docs/auto_examples .mypy_cache .pytest_cache .ruff_cache .hypothesis

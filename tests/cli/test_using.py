@@ -104,11 +104,31 @@ def test_verify_says_when_the_rows_are_others(fitted, tmp_path, capfd):
     assert "has 1 rows, the model was fitted on 4" in capfd.readouterr().err
 
 
+def test_verify_says_when_the_numbers_are_others(fitted, matrix, capfd):
+    assert main(["verify", str(fitted), str(matrix)]) == 0
+    assert "in the fit" not in capfd.readouterr().err
+    lines = matrix.read_text().splitlines()
+    doubled = [",".join([row.split(",")[0], *(str(2 * float(value)) for value in row.split(",")[1:])]) for row in lines[1:]]
+    matrix.write_text("\n".join([lines[0], *doubled]) + "\n")
+    assert main(["verify", str(fitted), str(matrix)]) == 0  # every claim holds for them, too
+    assert "in the fit: other data, or other weights" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_whole_numbers_that_may_be_names_are_spoken_of(named, tmp_path, capfd):
+    head = f"{'' if named else 'shop'},a,b"
+    rows = [f"{100 + i},{i % 2 + 1},{(i + 1) % 2 * 3}" for i in range(12)]
+    (tmp_path / "ids.csv").write_text("\n".join([head, *rows]) + "\n")
+    assert main(["fit", str(tmp_path / "ids.csv"), "-k", "2", "--out", str(tmp_path / "parts"), "--quiet"]) == 0
+    assert ("column 'shop' has another whole number in each row" in capfd.readouterr().err) == (not named)
+
+
 @pytest.mark.parametrize("command", ["predict", "verify"])
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("gene,a,b\ng1,1,2\n", "has 2 columns; the model was fitted on 3"),
+        ("gene,a,b\ng1,1,2\n", "has no column 'c', which the model was fitted on"),
+        ("gene,a,b,c,d\ng1,1,2,0,4\n", "has a column 'd', which the model does not know"),
         ("gene,a,c,b\ng1,1,2,0\n", "column 2 of numbers is 'c', in the fit it was 'b'"),
     ],
 )

@@ -16,11 +16,13 @@ from .._typing import Array
 from ..estimator import ONMF
 from ..exceptions import InvalidInputError
 from ..factorize import MAX_COMPONENTS
-from ..io import Data, read
+from ..io import Data
 from ._output import warn
 from ._progress import annealing
 
 MODEL = "model.onmf"
+# Fewer rows often differ by chance.
+MANY = 10
 
 
 def fitted(model: ONMF, data: Data, *, quiet: bool) -> ONMF:
@@ -28,6 +30,7 @@ def fitted(model: ONMF, data: Data, *, quiet: bool) -> ONMF:
     with warnings.catch_warnings(record=True) as caught, annealing(_goal(model, data.X), quiet=quiet):
         warnings.simplefilter("always", ConvergenceWarning)
         model.fit(data.X)
+    _speak_of_names(data)
     for each in caught:  # with --quiet too: nothing else would tell
         warn(f"warning: {each.message}")
     if data.column_names is not None:
@@ -43,17 +46,16 @@ def _goal(model: ONMF, X: Any) -> int:
     return min(model.max_components or MAX_COMPONENTS, n_items)
 
 
-def matrix(path: Path, key: str | None) -> Data:
-    """The matrix of a file. A first column that may be names and is taken for numbers is spoken of."""
-    data = read(path, key=key)
-    if data.row_names is None and data.column_names is not None and not issparse(data.X) and data.X.shape[0] > 1:
-        first = np.asarray(data.X[:, 0], dtype=np.float64)
-        if (first == np.round(first)).all() and len(np.unique(first)) == len(first):
-            warn(
-                f"note: column {str(data.column_names[0])!r} has another whole number in each row and is taken as a feature; if it "
-                "names the rows, leave its head empty."
-            )
-    return data
+def _speak_of_names(data: Data) -> None:
+    """Say when a first column that may be names was taken for numbers."""
+    if data.row_names is not None or data.column_names is None or issparse(data.X) or len(data.X) < MANY:
+        return
+    first = np.asarray(data.X[:, 0], dtype=np.float64)
+    if (first == np.round(first)).all() and len(np.unique(first)) == len(first):
+        warn(
+            f"note: column {str(data.column_names[0])!r} has another whole number in each row and was taken as a feature; if it names the "
+            "rows, leave its head empty."
+        )
 
 
 def load(path: Path) -> ONMF:

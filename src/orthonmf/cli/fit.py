@@ -10,12 +10,12 @@ import typer
 from .. import __version__
 from .._validation import check_choice
 from ..estimator import ONMF
-from ..io import Data, write_table
+from ..io import Data, read, write_table
 from ..io.table import check_table
 from ..report import write_report
 from ..terms import top_terms
 from . import _options as options
-from ._model import MODEL, fitted, matrix, names_of
+from ._model import MODEL, fitted, names_of
 from ._output import as_json, base_name, check_folder, say, together, warn, write_text
 from .verify import evidence
 
@@ -61,7 +61,7 @@ def fit(
     folder = Path(f"{_stem(data)}-onmf") if out is None else out
     check_folder(folder, [MODEL, SUMMARY, REPORT, *(name for each in FORMS for name in tables(each))], force=force, inputs=(data,))
     check_table(folder / tables(form)[0])
-    given = matrix(data, key)
+    given = read(data, key=key)
     fitted(model, given, quiet=quiet)
     summary = summarised(model, given, base_name(data), form)
     stale = [name for each in FORMS if each != form for name in tables(each)]

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..estimator import ONMF
+from ..io import read
 from . import _options as options
-from ._model import fitted, matrix
+from ._model import fitted
 from ._output import as_json, base_name, say
 
 WIDTH = 40  # of the longest bar
@@ -26,7 +27,7 @@ def rank(
 ) -> None:
     """Say how many components the data have: how long each number of components lasts as the annealing cools."""
     model = ONMF(orthogonal=orthogonal, scaling=scaling, max_components=max_components, refine=False)
-    fitted(model, matrix(data, key), quiet=False)
+    fitted(model, read(data, key=key), quiet=False)
     rows = curve(model)
     if json:
         say(as_json({"data": base_name(data), "n_components": model.n_components_, "status": model.status_, "curve": rows}))

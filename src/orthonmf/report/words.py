@@ -17,7 +17,7 @@ __all__ = ["asked", "evidence", "noun", "summary", "why"]
 # Parameters that have a line of their own.
 _SPOKEN = {"n_components", "max_components", "orthogonal", "scaling", "capacity", "min_size", "capacity_penalty"}
 # Parameters that change neither the question nor the answer.
-_SILENT = {"n_jobs", "verbose", "engine", "sparse_output", "checkpoint"}
+_SILENT = {"n_jobs", "verbose", "engine", "sparse_output"}
 
 
 def noun(model: Any) -> str:
