@@ -107,6 +107,8 @@ def naming(path: str | os.PathLike[str], verb: str) -> Iterator[None]:
         yield
     except ModelFormatError as error:
         raise ModelFormatError(f"{os.fspath(path)!r} cannot be {verb}. {error}") from error
+    except FileAccessError:
+        raise
     except OSError as error:
         reason = error.strerror or str(error)
         raise FileAccessError(f"{os.fspath(path)!r} cannot be {verb}: {reason}. Pass the path of a file that can be {verb}.") from error

@@ -24,7 +24,7 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     path = Path(path)
     if not path.parent.is_dir():
-        raise FileAccessError(f"{path} cannot be written: there is no folder {str(path.parent)!r}; make it first.")
+        raise FileAccessError(f"{str(path)!r} cannot be written: there is no folder {str(path.parent)!r}; make it first.")
     # A name has at most 255 bytes, a letter up to four; the end tells matplotlib the format, and is short where it does.
     ending = path.suffix if len(path.suffix) <= SHORT else ""
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:SHORT]}.", suffix=f".draft{ending}", dir=path.parent)
