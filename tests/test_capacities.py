@@ -10,6 +10,7 @@ from problems import blobs, partition_cost
 from scipy import sparse
 
 from orthonmf import ONMF
+from orthonmf.datasets import make_onmf
 from orthonmf.exceptions import InvalidInputError
 from orthonmf.solvers import cbf, flow
 
@@ -406,3 +407,12 @@ def test_a_failed_refit_leaves_the_model():
     with pytest.raises(ValueError, match="4 fewer than the 40"):
         model.fit(X)
     assert model.labels_ is labels
+
+
+def test_auto_says_when_the_capacities_rule_out_the_number_that_lasts():
+    X = make_onmf(60, 8, 3, noise=0.05, random_state=0).X
+    assert ONMF(max_components=8).fit(X).n_components_ == 3
+    model = ONMF(max_components=8, capacity=12).fit(X)  # 60 items need five components of 12
+    assert model.n_components_ >= 5
+    assert "3 components persist longest" in model.status_
+    assert "but the capacities need at least 5" in model.status_

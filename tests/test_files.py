@@ -6,6 +6,7 @@ import stat
 import pytest
 
 from orthonmf._files import atomic
+from orthonmf.exceptions import FileAccessError
 
 
 def test_by_hand(tmp_path):
@@ -60,3 +61,8 @@ def test_the_content_is_on_the_disk_before_it_takes_the_place(tmp_path, monkeypa
     with atomic(tmp_path / "a.txt") as draft:
         draft.write_text("new")
     assert calls == ["fsync", "replace"]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileAccessError, match=r"there is no folder '.*nowhere'; make it first"), atomic(tmp_path / "nowhere" / "a.txt"):
+        pass

@@ -50,3 +50,8 @@ def test_a_step_that_names_nothing_passes_names_on(step):
 def test_names_of_another_number_are_refused():
     with pytest.raises(InvalidInputError, match="2 entries; expected 3"):
         top_terms(ONMF(2).fit(X), ["x", "y"])
+
+
+def test_a_number_of_terms_in_the_place_of_names_is_refused():
+    with pytest.raises(InvalidInputError, match=r"feature_names=3 is not usable.*n_terms"):
+        top_terms(ONMF(2).fit(X), 3)

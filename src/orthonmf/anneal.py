@@ -171,7 +171,7 @@ class Annealing:
             before, view = reached
             onset = max(float(view.onsets.min()), before.beta, self.least_beta)
             settled = self._split(view, onset, room=goal - view.state.n_components)
-            if settled.state.n_components >= goal:
+            if settled.state.n_components >= goal:  # what gives way next need not be known
                 break
             view = self._look(settled)
         return self.states[max(m for m in self.states if m <= n_components)]

@@ -98,3 +98,10 @@ def test_importing_the_library_does_not_import_the_extra():
 
     code = "import sys, orthonmf, orthonmf.cli; assert not {'typer', 'matplotlib'} & set(sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_comparison_that_cannot_be_drawn_is_refused_before_any_work(matrix, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr("orthonmf.cli.reproduce.find_spec", lambda name: None)
+    assert main(["compare", str(matrix), "-k", "2", "--out", str(tmp_path / "table")]) == 2
+    assert "matplotlib, which is not installed" in capfd.readouterr().err
+    assert not (tmp_path / "table").exists()

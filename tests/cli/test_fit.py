@@ -159,3 +159,9 @@ def test_a_terminal_sees_beta_and_components(matrix, tmp_path, monkeypatch, capf
     assert "/4 components" in err
     assert main(["fit", str(matrix), "--out", str(tmp_path / "parts"), "--force", "--quiet"]) == 0
     assert capfd.readouterr().err == ""
+
+
+def test_a_failed_certificate_is_spoken_of_with_quiet_too(matrix, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr("orthonmf.certificate.Certificate.holds", False)
+    assert main(["fit", str(matrix), "-k", "2", "--out", str(tmp_path / "parts"), "--quiet"]) == 0
+    assert "the certificate fails; orthonmf verify says where" in capfd.readouterr().err

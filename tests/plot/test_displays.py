@@ -264,3 +264,15 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch, nested):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"orthonmf\[plot\]"):
         SizesDisplay.from_estimator(nested)
+
+
+def test_persistence_that_was_not_measured_is_not_drawn():
+    X = make_onmf(30, 6, 3, noise=0.5, random_state=0).X
+    with pytest.raises(InvalidInputError, match=r"n_components=3 was given.*fit with n_components='auto'"):
+        PersistenceDisplay.from_estimator(ONMF(3).fit(X))
+    assert PersistenceDisplay.from_estimator(ONMF(3, schedule=1.1).fit(X)).ax_ is not None
+
+
+def test_few_components_have_a_colour_each():
+    display = BifurcationDisplay.from_estimator(ONMF(max_components=6).fit(make_onmf(40, 6, 4, noise=0.05, random_state=0).X))
+    assert len(np.unique(display.groups)) == len(display.groups)

@@ -3,6 +3,7 @@
 import doctest
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -18,6 +19,7 @@ from orthonmf.exceptions import InvalidInputError
 from orthonmf.report import page, render, write_report
 from orthonmf.report import text as report_text
 from orthonmf.report.frames import MOST_FRAMES, Frames
+from orthonmf.report.pictures import _tallest_near
 from orthonmf.report.words import asked, evidence, why
 
 X = load_digits().data[:60]
@@ -285,3 +287,14 @@ def test_text_and_graphics_have_contrast(scheme):
     for mark in ("accent", *(f"hue{i}" for i in range(8))):
         assert contrast(colours[mark], colours["card"]) >= 3, mark
         assert contrast(colours[mark], colours["soft"]) >= 3, mark
+
+
+@pytest.mark.parametrize(("error", "shown"), [(1.04471, "1.045"), (1.00401, "1.005"), (1.0, "1")])
+def test_what_is_at_most_is_rounded_up(error, shown):
+    proof = replace(ONMF(2).fit(np.eye(3)).certificate_, error=error, lower_bound=1.0)
+    assert f"at most {shown} times the best" in evidence(proof, "sample")["the error is not below the lower bound"]
+
+
+def test_the_note_of_a_low_bar_is_above_its_neighbours():
+    assert _tallest_near(np.array([9.0, 1.0, 2.0, 1.0, 5.0]), 2, 2.0) == 2.0
+    assert _tallest_near(np.array([9.0, 1.0, 2.0, 1.0, 5.0]), 2, 4.0) == 9.0
