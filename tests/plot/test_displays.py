@@ -275,8 +275,8 @@ def test_persistence_that_was_not_measured_is_not_drawn():
 
 def test_few_components_have_a_colour_each():
     # Two pairs of groups: both 2 and 4 components last, and 4 are few enough.
-    centers = np.repeat([[1.0, 1.0], [2.0, 1.0], [30.0, 1.0], [31.0, 1.0]], 10, axis=0)
-    X = centers + np.random.default_rng(0).uniform(0, 0.1, centers.shape)
+    centers = np.repeat([[1.0, 1.0], [3.0, 1.0], [30.0, 1.0], [32.0, 1.0]], 10, axis=0)
+    X = centers + np.random.default_rng(0).uniform(0, 0.01, centers.shape)
     display = BifurcationDisplay.from_estimator(ONMF(max_components=6, scaling="none").fit(X))
     assert set(display.spans) == {2, 4}
     assert len(np.unique(display.groups)) == 4
