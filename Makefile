@@ -11,7 +11,7 @@ DOCS_STAMP := $(VENV)/.installed-docs
 ORTHONMF_DATA ?= $(abspath $(wildcard ../shared/data))
 export ORTHONMF_DATA
 
-.PHONY: help setup browser demo test lint docs bench dist check-dist clean
+.PHONY: help setup browser demo test test-full lint docs bench dist check-dist clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -46,6 +46,9 @@ demo: $(STAMP) ## run the demonstration; its files go to demo-output
 	$(PY) -m orthonmf.demo --out demo-output
 
 test: $(STAMP) ## run the tests
+	$(PY) -m pytest -n 2 --dist worksteal -m "not long"
+
+test-full: $(STAMP) ## run the tests with their long versions (about an hour on two cores)
 	$(PY) -m pytest -n 2 --dist worksteal
 
 lint: $(STAMP) ## ruff (rules and format) and mypy
