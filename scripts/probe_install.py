@@ -78,7 +78,7 @@ def name_what_is_missing() -> None:
             sys.exit(f"A call that needs the extra {extra!r} ran without it.")
     from orthonmf.cli import main
 
-    if main(["--help"]) != 1:
+    if main(["--help"]) != 2:
         sys.exit("The command ran without its extra.")
 
 

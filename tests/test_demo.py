@@ -71,5 +71,5 @@ def test_demo_fails_when_a_certificate_does(tmp_path: Path, capsys: pytest.Captu
     one = {"digits": demo.cases(quick=True)["digits"]}
     monkeypatch.setattr(demo, "cases", lambda *, quick: one)
     monkeypatch.setattr("orthonmf.certificate.Certificate.holds", False)
-    assert demo.main(["--out", str(tmp_path)]) == 1
+    assert demo.main(["--out", str(tmp_path)]) == 3
     assert "fails" in capsys.readouterr().out

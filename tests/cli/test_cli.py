@@ -89,7 +89,7 @@ def test_bad_usage_is_exit_code_2(command, capfd):
 
 def test_without_the_extra_the_remedy_is_named(monkeypatch, capsys):
     monkeypatch.setattr(orthonmf.cli, "find_spec", lambda name: None)
-    assert main([]) == 1
+    assert main([]) == 2
     assert "pip install 'orthonmf[cli,plot]'" in capsys.readouterr().err
 
 

@@ -1,4 +1,4 @@
-"""The command ``orthonmf``. One file per command; typer and rich are imported only when it runs."""
+"""The command ``orthonmf``. One file per command, imported when it is asked for; so are typer and rich."""
 
 from __future__ import annotations
 
@@ -6,21 +6,36 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
+from ._signals import signals
+
 __all__ = ["main"]
 
 # Options that take several values, "--datasets 1 2 5".
 _LISTS = ("--datasets", "--methods")
 
+# The exit code when what was asked for cannot be done.
+REFUSED = 2
+INTERRUPTED = 130
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code. 2 means that something asked for is not usable."""
+    with signals.heard():
+        try:
+            code = _main(joined(sys.argv[1:] if argv is None else argv))
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+    return signals.code or code
+
+
+def _main(argv: list[str]) -> int:
     missing = [name for name in ("typer", "rich") if find_spec(name) is None]
     if missing:
         sys.stderr.write(f"orthonmf: the command needs {' and '.join(missing)}. Install with: pip install 'orthonmf[cli,plot]'\n")
-        return 1
-    from .app import run
-
-    return run(joined(sys.argv[1:] if argv is None else argv))
+        return REFUSED
+    with signals.held():  # an import that is interrupted may turn the interrupt into another error
+        from .app import run
+    return run(argv)
 
 
 def joined(argv: Sequence[str]) -> list[str]:

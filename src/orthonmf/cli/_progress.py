@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
+from .._visible import visible
 from ..experiments.store import Record, Task
 from ..progress import Temperature, listening
 
@@ -17,10 +18,12 @@ from ..progress import Temperature, listening
 @contextmanager
 def bar(total: int) -> Iterator[Callable[[Task, Record], None]]:
     """A bar over ``total`` cells; yields what to call for each."""
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
     with _shown(*columns) as progress:
         whole = progress.add_task("", total=total)
-        yield lambda task, record: progress.update(whole, advance=1, description=f"{task.key.replace('_', ' ')}: {record['status']}")
+        yield lambda task, record: progress.update(
+            whole, advance=1, description=visible(f"{task.key.replace('_', ' ')}: {record['status']}")
+        )
 
 
 @contextmanager

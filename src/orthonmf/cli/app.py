@@ -2,92 +2,153 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 import traceback
-from io import TextIOWrapper
-from typing import Annotated
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from .. import __version__
-from ..exceptions import OrthonmfError
-from . import compare, demo, fit, predict, rank, report, reproduce, verify
+from ..exceptions import FileAccessError, OrthonmfError
+from . import INTERRUPTED, REFUSED
 from ._options import examples
+from ._output import say, tell, warn
+from ._signals import signals
 
-# What ended a command, as the shell would say it: 128 and the number of the signal.
-INTERRUPTED, CLOSED = 130, 141
+FAULT, CLOSED = 1, 141
 
-app = typer.Typer(
-    name="orthonmf",
-    help="Orthogonal nonnegative matrix factorisation: parts that do not overlap, of bounded size, as many as the data have.",
-    epilog=examples("fit genes.csv", "rank genes.csv", "fit genes.csv -k 5 --capacity 0.3 --out parts", "verify parts genes.csv"),
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-_COMMANDS = (
-    (fit, fit.fit, "Factorise a matrix: model, tables and report."),
-    (rank, rank.rank, "How many components the data have."),
-    (predict, predict.predict, "The components of new samples."),
-    (verify, verify.verify, "Whether a model keeps what it claims."),
-    (report, report.report, "The report of a fit, again."),
-    (compare, compare.compare, "ONMF and other methods, side by side."),
-    (reproduce, reproduce.reproduce, "The tables and figures of the paper."),
-    (demo, demo.demo, "A demonstration: a table and five figures."),
-)
-for module, command, summary in _COMMANDS:
-    app.command(command.__name__, short_help=summary, epilog=module.EXAMPLES)(command)
+COMMANDS = {
+    "fit": "Factorise a matrix: model, tables and report.",
+    "rank": "How many components the data have.",
+    "predict": "The components of new samples.",
+    "verify": "Whether a model keeps what it claims.",
+    "report": "The report of a fit, again.",
+    "compare": "ONMF and other methods, side by side.",
+    "reproduce": "The tables and figures of the paper.",
+    "demo": "A demonstration: a table and five figures.",
+}
+CODES = """\b
+Exit codes:
+  0    done
+  1    a fault of orthonmf itself, with its traceback
+  2    what was asked for cannot be done: one line says what and where
+  3    a certificate fails (verify, demo)
+  129  the terminal was closed (SIGHUP)
+  130  interrupted (Ctrl-C, SIGINT)
+  141  nobody reads the output (SIGPIPE)
+  143  asked to end (SIGTERM)"""
+
+
+def commands(asked: str | None) -> typer.Typer:
+    """All commands for the list of them; only the one that is asked for is imported."""
+    starts = examples("fit genes.csv", "rank genes.csv", "fit genes.csv -k 5 --capacity 0.3 --out parts", "verify parts genes.csv")
+    app = typer.Typer(
+        name="orthonmf",
+        help="Orthogonal nonnegative matrix factorisation: parts that do not overlap, of bounded size, as many as the data have.",
+        epilog=f"{starts}\n\n{CODES}",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_before)
+    for name, summary in COMMANDS.items():
+        if name == asked:
+            module = import_module(f".{name}", __package__)
+            app.command(name, short_help=summary, epilog=module.EXAMPLES)(getattr(module, name))
+        else:
+            app.command(name, short_help=summary)(_listed)
+    return app
 
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"orthonmf {__version__}")
+        say(f"orthonmf {__version__}")
         raise typer.Exit
 
 
-@app.callback()
-def _commands(
+def _before(
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)] = False,
 ) -> None:
     """What comes before a command."""
 
 
-def run(argv: list[str]) -> int:
-    """Run one command; what is wrong with what was asked is a line of text, not a traceback.
+def _listed() -> None:
+    """Stands in the list for a command that is not asked for."""
 
-    Exit codes: 0; 2 something asked for is not usable; 3 a certificate fails; 130 interrupted; 141 nobody reads the output; 1 a fault
-    of ours, with its traceback.
-    """
+
+def run(argv: list[str]) -> int:
+    """Run one command; what is wrong with what was asked is a line of text, not a traceback. Returns one of ``CODES``."""
+    with _streams():
+        try:
+            with signals.held():  # an import that is interrupted may turn the interrupt into another error
+                app = commands(next((word for word in argv if not word.startswith("-")), None))
+            return _ended(app, argv)
+        except OrthonmfError as error:
+            return _refused(str(error))
+        except OSError as error:  # a folder that may not be written, a full disk
+            return _refused(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        except Exception:
+            if signals.code is None:  # else the fault is where the signal came
+                tell(traceback.format_exc().rstrip("\n"))
+            return FAULT
+
+
+def _ended(app: typer.Typer, argv: list[str]) -> int:
+    """The exit code of a command that typer knows how to end."""
+    usage: type[Any] = typer.BadParameter.__bases__[0]  # what is wrong with the words; of click, or of typer's copy of it
+    try:
+        return int(app(argv, prog_name="orthonmf", standalone_mode=False) or 0)
+    except usage as error:
+        text = io.StringIO()
+        error.show(file=text)
+        tell(text.getvalue().rstrip("\n"))
+        return REFUSED
+    except typer.Abort:
+        return INTERRUPTED
+    except SystemExit as end:  # typer's answer to a pipe that nobody reads
+        return CLOSED if isinstance(end.__context__, BrokenPipeError) else int(end.code or 0)
+
+
+@contextmanager
+def _streams() -> Iterator[None]:
+    """Standard output and error that take whatever is written, and refuse it where they are closed; a warning is a line."""
+    stdout = sys.stdout
+    for descriptor in range(3):  # else the next file that is opened takes the place of a closed stream, and what is written to that
+        _fill(descriptor)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a terminal that has no β shows its number
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that has no β shows its number
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = app(argv, prog_name="orthonmf", standalone_mode=True)
-    except OrthonmfError as error:
-        return _refused(str(error))
-    except OSError as error:  # a folder that may not be written, a full disk
-        return _refused(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-    except SystemExit as end:
-        code = _signal(end) or end.code
-    except Exception:
-        traceback.print_exc()
-        return 1
-    return int(code or 0)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *place: warn(f"warning: {message}")
+            sys.stdout = _Closed() if stdout is None else stdout
+            yield
+    finally:
+        if isinstance(sys.stdout, _Closed):
+            sys.stdout = stdout
 
 
-def _signal(end: BaseException) -> int | None:
-    """The exit code for what typer was handling when it chose one of its own."""
-    while end.__context__ is not None:
-        end = end.__context__
-        if isinstance(end, BrokenPipeError):
-            return CLOSED
-        if isinstance(end, KeyboardInterrupt):
-            return INTERRUPTED
-    return None
+def _fill(descriptor: int) -> None:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        os.open(os.devnull, os.O_RDWR)
+
+
+class _Closed(io.TextIOBase):
+    """Standard output that is closed: whoever writes to it is told."""
+
+    def write(self, text: str) -> int:
+        raise FileAccessError("standard output is closed, so that the result cannot be printed; open it, or name a file with --out.")
 
 
 def _refused(text: str) -> int:
-    Console(stderr=True, soft_wrap=True, highlight=False).print(f"orthonmf: {' '.join(text.split())}", markup=False)
-    return 2
+    warn(" ".join(text.split()))
+    return REFUSED

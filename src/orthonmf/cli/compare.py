@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -9,11 +10,14 @@ from typing import Annotated
 import typer
 
 from .._validation import check_choice
+from .._visible import visible
 from ..exceptions import InvalidInputError
 from ..experiments import compare as experiment
 from ..experiments import render, runner, table1
 from ..experiments.store import Store
 from . import _options as options
+from ._folder import alone
+from ._output import say
 from ._progress import bar
 from .reproduce import check_drawing, shown, words
 
@@ -38,11 +42,12 @@ def compare(
     if out is not None:
         check_drawing()
     tasks = experiment.tasks(data, n_components, orthogonal=orthogonal, methods=words(methods), runs=runs)
-    with TemporaryDirectory() as scratch, bar(len(tasks)) as report:
-        store = Store((out or Path(scratch)) / "cells")
-        records = runner.run(tasks, store, jobs=jobs, limit=limit, fresh=fresh, report=report)
-    table = table1.comparison(records, f"{data.name}, {n_components} components, orthogonal {orthogonal}")
-    if out is None:
-        typer.echo(render.plain(table))
-    else:
-        shown(table, out)
+    with TemporaryDirectory() as scratch, nullcontext() if out is None else alone(out):
+        with bar(len(tasks)) as report:
+            store = Store((out or Path(scratch)) / "cells")
+            records = runner.run(tasks, store, jobs=jobs, limit=limit, fresh=fresh, report=report)
+        table = table1.comparison(records, visible(f"{data.name}, {n_components} components, orthogonal {orthogonal}"))
+        if out is None:
+            say(render.plain(table))
+        else:
+            shown(table, out)

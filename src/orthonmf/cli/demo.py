@@ -9,6 +9,7 @@ import typer
 
 from .. import demo as demonstration
 from . import _options as options
+from ._folder import alone
 
 EXAMPLES = options.examples("demo", "demo --quick --out figures")
 
@@ -18,4 +19,5 @@ def demo(
     quick: Annotated[bool, typer.Option("--quick", help="Smaller data, a few seconds.")] = False,
 ) -> None:
     """Run the demonstration: one table and five figures."""
-    raise typer.Exit(demonstration.main(["--out", str(out), *(["--quick"] if quick else [])]))
+    with alone(out):
+        raise typer.Exit(demonstration.main(["--out", str(out), *(["--quick"] if quick else [])]))

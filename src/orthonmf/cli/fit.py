@@ -9,18 +9,29 @@ import typer
 
 from .. import __version__
 from .._validation import check_choice
+from .._visible import visible
 from ..estimator import ONMF
 from ..io import Data, read, write_table
 from ..io.table import check_table
 from ..report import write_report
 from ..terms import top_terms
 from . import _options as options
+from ._folder import alone, check_taken, together
 from ._model import MODEL, fitted, names_of
-from ._output import as_json, base_name, check_folder, say, together, warn, write_text
+from ._output import as_json, base_name, say, warn, write_text
 from .verify import evidence
 
 SUMMARY, REPORT = "summary.json", "report.html"
 FORMS = ("csv", "parquet")
+
+
+def tables(form: str) -> tuple[str, str]:
+    """The names of the two tables."""
+    return f"components.{form}", f"assignments.{form}"
+
+
+# Every file that a fit may write.
+OURS = (MODEL, SUMMARY, REPORT, *(name for form in FORMS for name in tables(form)))
 
 EXAMPLES = options.examples(
     "fit genes.csv",
@@ -59,14 +70,14 @@ def fit(
         time_limit=time_limit,
     )
     folder = Path(f"{_stem(data)}-onmf") if out is None else out
-    check_folder(folder, [MODEL, SUMMARY, REPORT, *(name for each in FORMS for name in tables(each))], force=force, inputs=(data,))
     check_table(folder / tables(form)[0])
-    given = read(data, key=key)
-    fitted(model, given, quiet=quiet)
-    summary = summarised(model, given, base_name(data), form)
-    stale = [name for each in FORMS if each != form for name in tables(each)]
-    with together(folder, stale) as drafts:
-        write_all(model, given, summary, drafts)
+    with alone(folder) as place:
+        check_taken(place, OURS, force=force, inputs=(data,))
+        given = read(data, key=key)
+        fitted(model, given, quiet=quiet)
+        summary = summarised(model, given, base_name(data), form)
+        with together(place, OURS) as drafts:
+            write_all(model, given, summary, drafts)
     if quiet and not model.certificate_.holds:
         warn("warning: the certificate fails; orthonmf verify says where.")
     if json:
@@ -116,19 +127,14 @@ def told(model: ONMF, matrix: Data, folder: Path) -> str:
     n, p = matrix.X.shape
     lines = [f"{n} × {p}: {model.n_components_} components of {model.orthogonal}. {model.status_}", ""]
     for j, terms in enumerate(top_terms(model, matrix.column_names, n_terms=5)):
-        lines.append(f"  {j:>3}  {model.counts_[j]:>7} {model.orthogonal}   {', '.join(term.name for term in terms)}")
+        lines.append(f"  {j:>3}  {model.counts_[j]:>7} {model.orthogonal}   {', '.join(visible(term.name) for term in terms)}")
     held = sum(certificate.claims.values())
     verdict = "holds" if certificate.holds else "FAILS (orthonmf verify says where)"
     lines += [
         "",
         f"Error {certificate.relative_error:.2%} of the data. The certificate {verdict}: {held} of {len(certificate.claims)} claims.",
     ]
-    return "\n".join([*lines, f"Written to {folder}: open {folder / REPORT}"])
-
-
-def tables(form: str) -> tuple[str, str]:
-    """The names of the two tables."""
-    return f"components.{form}", f"assignments.{form}"
+    return "\n".join([*lines, visible(f"Written to {folder}: open {folder / REPORT}")])
 
 
 def _stem(path: Path) -> str:

@@ -13,7 +13,7 @@ from ..io import Data, as_csv, read, write_table
 from ..io.table import check_table
 from . import _options as options
 from ._model import check_names, load, names_checked, names_of
-from ._output import as_json, check_file, say
+from ._output import as_json, check_file, say, say_table
 
 EXAMPLES = options.examples(
     "predict genes-onmf new.csv", "predict genes-onmf/model.onmf new.csv --out labels.parquet", "predict genes-onmf new.csv --json"
@@ -40,7 +40,7 @@ def predict(
     if json:
         say(as_json(dict(columns)))
     elif out is None:
-        say(as_csv(columns).rstrip("\n"))
+        say_table(as_csv(columns).removesuffix("\n"))
 
 
 def columns_of(model: ONMF, matrix: Data) -> list[tuple[str, Any]]:

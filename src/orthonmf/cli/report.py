@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from .._visible import visible
 from ..exceptions import InvalidInputError
 from ..io import read_names
 from ..report import write_report
 from . import _options as options
+from ._folder import alone
 from ._model import MODEL, load
 from ._output import base_name, check_file, say
 from .fit import FORMS, REPORT, SUMMARY, tables
@@ -29,16 +32,17 @@ def report(
     if not folder.is_dir():
         raise InvalidInputError(f"{folder} is not a folder; expected one that orthonmf fit wrote.")
     path = folder / REPORT if out is None else out
-    check_file(path, force=force, inputs=[folder / name for name in (MODEL, SUMMARY, *(tables(form)[1] for form in FORMS))])
-    model = load(folder)
-    write_report(
-        model,
-        path,
-        item_names=_item_names(folder, len(model.labels_)),
-        feature_names=getattr(model, "feature_names_in_", None),
-        title=title or _title(folder),
-    )
-    say(f"Written: {path}")
+    with alone(folder) if out is None else nullcontext():
+        check_file(path, force=force, inputs=[folder / name for name in (MODEL, SUMMARY, *(tables(form)[1] for form in FORMS))])
+        model = load(folder)
+        write_report(
+            model,
+            path,
+            item_names=_item_names(folder, len(model.labels_)),
+            feature_names=getattr(model, "feature_names_in_", None),
+            title=title or _title(folder),
+        )
+    say(visible(f"Written: {path}"))
 
 
 def _item_names(folder: Path, n_items: int) -> Any:

@@ -9,10 +9,13 @@ from typing import Annotated
 
 import typer
 
+from .._visible import visible
 from ..exceptions import InvalidInputError, MissingExtraError
 from ..experiments import criticals, figures, render, runner, table1, table2
 from ..experiments.store import Record, Store, Task
 from . import _options as options
+from ._folder import alone
+from ._output import say
 from ._progress import bar
 
 EXAMPLES = options.examples(
@@ -52,17 +55,18 @@ def reproduce(
             return runner.run(tasks, Store(out / "cells"), jobs=jobs, limit=limit, fresh=fresh, report=report)
 
     paths: list[Path] = []
-    if what in (What.table1, What.all):
-        table = table1.table(records(table1.tasks(datasets=words(datasets), methods=words(methods), runs=runs)))
-        paths += shown(table, out) + figures.write_error_seconds(table.data, out)
-    if what in (What.table2, What.all):
-        paths += shown(table2.table(records(table2.tasks())), out)
-    if what in (What.criticals, What.all):
-        found = criticals.readings()
-        paths += shown(criticals.table(found), out) + figures.write_criticals(found, out) + figures.write_bifurcation(out)
-    if what in (What.metagenes, What.all):
-        paths += figures.write_metagenes(out)
-    typer.echo("\n".join(["Written:", *(f"  {path}" for path in paths)]))
+    with alone(out):
+        if what in (What.table1, What.all):
+            table = table1.table(records(table1.tasks(datasets=words(datasets), methods=words(methods), runs=runs)))
+            paths += shown(table, out) + figures.write_error_seconds(table.data, out)
+        if what in (What.table2, What.all):
+            paths += shown(table2.table(records(table2.tasks())), out)
+        if what in (What.criticals, What.all):
+            found = criticals.readings()
+            paths += shown(criticals.table(found), out) + figures.write_criticals(found, out) + figures.write_bifurcation(out)
+        if what in (What.metagenes, What.all):
+            paths += figures.write_metagenes(out)
+    say("\n".join(["Written:", *(visible(f"  {path}") for path in paths)]))
 
 
 def check_drawing() -> None:
@@ -78,5 +82,5 @@ def words(values: str | None) -> list[str] | None:
 
 def shown(table: render.Table, out: Path) -> list[Path]:
     """Print a table and write all its forms."""
-    typer.echo(render.plain(table) + "\n")
+    say(render.plain(table) + "\n")
     return render.write(table, out)
