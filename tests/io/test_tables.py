@@ -1,5 +1,7 @@
 """Parquet in, tables out."""
 
+import csv
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -9,6 +11,7 @@ import pytest
 
 from orthonmf.exceptions import InvalidInputError
 from orthonmf.io import as_csv, read, read_names, write_table
+from orthonmf.io.table import guarded, unguarded
 
 FRAME = pd.DataFrame({"a": [1.0, 0.0], "b": [2.5, 4.0]}, index=["g1", "g2"])
 COLUMNS = [("item", np.array(["x, y", 'q"'])), ("component", np.array([0, 1])), ("scale", np.array([0.1, 1e-300]))]
@@ -127,3 +130,34 @@ def test_a_table_of_another_kind_is_refused(tmp_path):
     with pytest.raises(InvalidInputError, match=r"t\.xlsx is no name for a table; expected one that ends in \.csv or \.parquet"):
         write_table(tmp_path / "t.xlsx", COLUMNS)
     assert not list(tmp_path.iterdir())
+
+
+DANGEROUS = ["=1+1", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "'=1", "''-x", "-", "-inf", "+1e5x", 'a;=1"', "b\t=1"]
+
+
+@pytest.mark.parametrize("name", DANGEROUS)
+def test_no_cell_of_words_is_a_formula_and_every_name_is_read_back(tmp_path, name):
+    path = tmp_path / "t.csv"
+    write_table(path, [("item", [name, "z"]), (name, np.array([-1.5, 2.0])), ("b", np.array([1, 2]))])
+    with path.open(newline="", encoding="utf-8") as file:
+        cells = [cell for row in csv.reader(file) for cell in row]
+    assert not [cell for cell in cells if cell[0] in "=+-@\t\r\n＝＋－＠" and cell != "-1.5"]
+    assert read_names(path).tolist() == [name, "z"]
+    data = read(path)
+    if name == name.strip():  # the ends of names are trimmed where a matrix is read
+        assert (data.row_names[0], data.column_names[0]) == (name, name)
+    np.testing.assert_array_equal(data.X, [[-1.5, 1], [2, 2]])
+
+
+@pytest.mark.parametrize("name", ["-5", "+0.5", "-1e-3", "12", "O'Brien", "'quoted'", "a=b", "x-1"])
+def test_numbers_and_harmless_words_are_written_as_they_are(name):
+    assert as_csv([("item", [name])]) == f"item\n{name}\n"
+
+
+def test_what_another_separator_would_part_is_in_quotes():
+    assert as_csv([("item", ["a;=1", "b\t=1"])]) == 'item\n"a;=1"\n"b\t=1"\n'
+
+
+@pytest.mark.parametrize("name", ["'=1", "''=1", "=1", "'a", "'-5", "-5"])
+def test_apostrophes_are_kept_apart(name):
+    assert unguarded(guarded(name)) == name

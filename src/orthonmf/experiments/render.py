@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .._files import atomic
+from ..io.table import guarded
 
 WIDTH = 150  # of the text under a table
 
@@ -61,7 +62,7 @@ def comma_separated(table: Table) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, list(table.data[0]) if table.data else [], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(table.data)
+    writer.writerows({name: guarded(each) if isinstance(each, str) else each for name, each in row.items()} for row in table.data)
     return out.getvalue()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Iterable, Sequence
 from itertools import count
 from pathlib import Path
@@ -16,6 +17,12 @@ from .._typing import Array
 from ..exceptions import InvalidInputError
 from .base import needs
 
+# What makes a spreadsheet calculate, also after the apostrophes that keep it from doing so; the wide forms are those of Japanese ones.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
+# What ends a cell or a line, here or where a semicolon or a tab does.
+_QUOTED = re.compile(r'[",;\t\r\n]')
+
 
 def write_table(path: str | os.PathLike[str], columns: Iterable[tuple[str, Any]]) -> None:
     """Write a table, whole or not at all; the same columns give the same bytes.
@@ -26,6 +33,12 @@ def write_table(path: str | os.PathLike[str], columns: Iterable[tuple[str, Any]]
         Ends in ``.csv`` or ``.parquet``.
     columns : iterable of (name, values)
         Numbers are written so that they read back as they were. In Parquet a name that was there before gets a number.
+
+    Notes
+    -----
+    Words that a spreadsheet would calculate (those that start with ``=``, ``+``, ``-``, ``@``, a tab or the end of a line, and are no
+    numbers) get an apostrophe in front in CSV, and so do words that start with apostrophes and then such a sign. `read` and `read_names`
+    take it away again.
 
     Examples
     --------
@@ -73,19 +86,30 @@ def as_csv(columns: Iterable[tuple[str, Any]]) -> str:
     'item,scale\\na,0.1\\n"b, c",2.0\\n'
     """
     names, values = zip(*columns, strict=True)
-    lines = _Lines()
-    writer = csv.writer(lines)
-    writer.writerow(names)
-    # numpy's text of a float is the shortest that reads back the same, in float32 too.
-    writer.writerows(zip(*(np.asarray(each).astype(str).tolist() for each in values), strict=True))
-    return "".join(lines)
+    rows = zip(*(_cells(np.asarray(each)) for each in values), strict=True)
+    return "".join(",".join(row) + "\n" for row in [[_text(str(name)) for name in names], *rows])
 
 
-class _Lines(list[str]):
-    """What a csv writer writes, each line with the short end; given the long one, it puts quotes around a name with either half."""
+def _cells(values: Array) -> list[str]:
+    """A column as text. numpy's text of a float is the shortest that reads back the same, in float32 too."""
+    cells: list[str] = values.astype(str).tolist()
+    return cells if values.dtype.kind in "biuf" else [_text(cell) for cell in cells]
 
-    def write(self, line: str) -> None:
-        self.append(line.removesuffix("\r\n") + "\n")
+
+def _text(cell: str) -> str:
+    """A cell of words, in quotes where a program may take a part of it for the end of the cell or of the line."""
+    cell = guarded(cell)
+    return f'"{cell.replace(chr(34), chr(34) * 2)}"' if not cell or _QUOTED.search(cell) else cell
+
+
+def guarded(cell: str) -> str:
+    """A cell of words that no spreadsheet takes for a formula: one that might be gets an apostrophe in front, a number stays as it is."""
+    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
+
+
+def unguarded(cell: str) -> str:
+    """The cell that ``guarded`` was given."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def read_names(path: str | os.PathLike[str]) -> Array:
@@ -128,7 +152,7 @@ def _first_column(path: Path) -> list[str]:
 
         return [str(name) for name in pq.read_table(path).column(0).to_pylist()]
     with path.open(encoding="utf-8", newline="") as file:
-        return [row[0] for row in csv.reader(file) if row][1:]
+        return [unguarded(row[0]) for row in csv.reader(file) if row][1:]
 
 
 def _csv(path: Path, columns: Sequence[tuple[str, Array]]) -> None:

@@ -11,6 +11,8 @@ What is taken for what:
   far apart, and two must follow one another), and else the first row.
 - **Names of the rows.** The first column, where it starts with a word (and not with a sign for what is missing, such as NA), or where the
   header leaves its head empty, or out as R does (between commas a number under no head is a decimal comma, and no name).
+- **Apostrophes** before ``=``, ``+``, ``-`` or ``@`` in a name: the first is left out. It keeps spreadsheets from calculating the name, and
+  ``write_table`` puts it there.
 - **Encoding.** UTF-8, with or without a byte order mark; UTF-16 with one; otherwise Latin-1.
 
 Every other entry must be a finite number; the first that is not is named by line and column.
@@ -34,6 +36,7 @@ import numpy as np
 
 from ..exceptions import InvalidInputError
 from .base import Data
+from .table import unguarded
 
 Row = list[str]
 
@@ -120,7 +123,7 @@ def _parse(text: _Text, mark: str) -> Data:
     numbers = _Numbers(width, named, mark, _converter(text, mark))
     for line, row in chain([(start, second)], body):
         numbers.add(line, row)
-    columns = None if header is None else np.array([name.strip() for name in header[0 if short else named :]])
+    columns = None if header is None else np.array([unguarded(name.strip()) for name in header[0 if short else named :]])
     return Data(numbers.matrix(), np.array(numbers.names) if named else None, columns)
 
 
@@ -193,7 +196,7 @@ class _Numbers:
         if len(row) != self._width:
             raise InvalidInputError(self._ragged(line, row))
         if self._first:
-            self.names.append(row[0].strip())
+            self.names.append(unguarded(row[0].strip()))
         try:
             self._values.extend(map(self._convert, row[self._first :]))
         except ValueError:
