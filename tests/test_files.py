@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from orthonmf._files import atomic
+from orthonmf._files import atomic, exchanged
 from orthonmf.exceptions import FileAccessError
 
 
@@ -66,3 +66,38 @@ def test_the_content_is_on_the_disk_before_it_takes_the_place(tmp_path, monkeypa
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(FileAccessError, match=r"there is no folder '.*nowhere'; make it first"), atomic(tmp_path / "nowhere" / "a.txt"):
         pass
+
+
+def test_the_permissions_of_other_threads_files_are_never_changed(tmp_path, monkeypatch):
+    def changed(mask):
+        raise AssertionError("the umask of the whole process was set")
+
+    monkeypatch.setattr(os, "umask", changed)
+    with atomic(tmp_path / "a.txt") as draft:
+        draft.write_text("new")
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o027, 0o077, 0o000])
+def test_the_permissions_are_those_that_the_umask_leaves(tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        with atomic(tmp_path / "a.txt") as draft:
+            draft.write_text("new")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o666 & ~mask
+
+
+def test_two_folders_change_places_in_one_step(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).touch()
+    if not exchanged(tmp_path / "a", tmp_path / "b"):
+        pytest.skip("this file system knows no exchange")
+    assert (os.listdir(tmp_path / "a"), os.listdir(tmp_path / "b")) == (["b"], ["a"])
+
+
+def test_what_cannot_change_places_stays(tmp_path):
+    (tmp_path / "a").mkdir()
+    assert not exchanged(tmp_path / "a", tmp_path / "none")
+    assert os.listdir(tmp_path) == ["a"]

@@ -6,11 +6,11 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
-import typer
 
 from .._files import atomic
 from .._visible import visible
@@ -19,23 +19,24 @@ from ..exceptions import InvalidInputError
 
 def say(text: str) -> None:
     """Lines on standard output."""
-    typer.echo(visible(text, keep="\n"))
+    _print(visible(text, keep="\n"), sys.stdout)
 
 
 def say_table(text: str) -> None:
     """A table on standard output: for the eye where that is a terminal, byte for byte where it is a file or another program."""
-    if sys.stdout.isatty():
-        say(text)
-    else:
-        typer.echo(text)
+    _print(visible(text, keep="\n") if sys.stdout.isatty() else text, sys.stdout)
 
 
 def tell(text: str) -> None:
-    """Lines on standard error, where somebody reads it."""
-    try:
-        typer.echo(visible(text, keep="\n"), err=True)
-    except OSError:  # the exit code tells
-        return
+    """Lines on standard error, where somebody reads it; the exit code tells where nobody does."""
+    with suppress(OSError):
+        if sys.stderr is not None:
+            _print(visible(text, keep="\n"), sys.stderr)
+
+
+def _print(text: str, stream: TextIO) -> None:
+    stream.write(f"{text}\n")
+    stream.flush()
 
 
 def warn(text: str) -> None:
