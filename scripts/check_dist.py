@@ -1,8 +1,8 @@
 """Try what was built as a stranger would: ``python scripts/check_dist.py dist``.
 
-The source archive holds every file that is kept under version control. The wheel goes into a new environment with the core dependencies
-alone: every module imports, a model is fitted, saved, loaded and verified, and what needs an extra says which. Each extra resolves to what
-it names; the light ones are installed and used.
+The source archive holds the files that are kept under version control, and no others. The wheel goes into a new environment with the core
+dependencies alone: every module imports, a model is fitted, saved, loaded and verified, and what needs an extra says which. Each extra
+resolves to what it names; the light ones are installed and used.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from zipfile import ZipFile
 
 # What the source archive leaves out: settings of the place where the code is kept.
 LEFT_OUT = (".ci/", ".github/", ".gitignore")
+# What the build adds to it.
+ADDED = {"PKG-INFO"}
 # Extras that are installed for real, with a command that needs them.
 LIGHT = {"cli": "orthonmf --help", "plot": "python -m orthonmf.demo --help", "data": "python -c 'import pooch'"}
 PROBE = Path(__file__).with_name("probe_install.py")
@@ -31,7 +33,7 @@ def main(folder: Path) -> None:
     """Check the one wheel and the one source archive in a folder."""
     (wheel,), (source,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     with step(f"{source.name} holds what is tracked"):
-        check_source(source)
+        check_source(source, tracked())
     with tempfile.TemporaryDirectory() as place:
         python = environment(Path(place, "core"))
         with step(f"{wheel.name} installs"):
@@ -49,13 +51,19 @@ def main(folder: Path) -> None:
             run(python, "-I", str(PROBE), "extras", cwd=place)
 
 
-def check_source(source: Path) -> None:
-    """Every tracked file is there, but for what is left out on purpose."""
+def tracked() -> set[str]:
+    """The files that are kept under version control."""
+    return set(subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout.splitlines())
+
+
+def check_source(source: Path, tracked: set[str]) -> None:
+    """Every tracked file is there, but for what is left out on purpose, and nothing else but what the build adds."""
     with tarfile.open(source) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}
-    tracked = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout.splitlines()
-    if missing := [name for name in tracked if name not in held and not name.startswith(LEFT_OUT)]:
+    if missing := sorted(name for name in tracked - held if not name.startswith(LEFT_OUT)):
         sys.exit(f"{source.name} lacks {missing}; add them to tool.hatch.build.targets.sdist in pyproject.toml.")
+    if strange := sorted(held - tracked - ADDED):
+        sys.exit(f"{source.name} holds {strange}, which nobody tracks; see scripts/only_tracked.py.")
 
 
 def environment(place: Path) -> Path:

@@ -21,7 +21,7 @@ from orthonmf.exceptions import MissingExtraError
 # What the command line is made of; the package ``orthonmf.cli`` itself looks for its extra before it imports them.
 BEHIND_A_DOOR = "orthonmf.cli."
 # Packages that only an extra brings.
-OPTIONAL = ("matplotlib", "typer", "rich", "pandas", "polars", "pyarrow", "h5py", "anndata", "plotly", "torch", "dask", "pooch")
+OPTIONAL = ("matplotlib", "typer", "rich", "pandas", "polars", "pyarrow", "h5py", "anndata", "pooch")
 X = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.1, 5.0]])
 
 
