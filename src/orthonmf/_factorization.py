@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._arithmetic import own_arithmetic
 from ._typing import Array
 from ._validation import check_matrix
 from .exceptions import InvalidInputError
@@ -24,6 +25,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     n_components_: int
     n_features_in_: int
 
+    @own_arithmetic
     def inverse_transform(self, T: Any) -> Array:
         """X back from T: the product T C.
 

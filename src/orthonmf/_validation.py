@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
+from ._arithmetic import own_arithmetic
 from ._typing import Array
 from .engines import Engine, ThreadTeam, engine_class
 from .exceptions import InvalidInputError
@@ -44,6 +45,7 @@ def check_positive(name: str, value: Any, *, above: float = 0.0, word: str | Non
         raise InvalidInputError(f"{name}={value!r} is not usable; expected {choice}a finite number above {above:g}.")
 
 
+@own_arithmetic
 def check_matrix(X: Any, *, sparse_format: str, estimator: str = "ONMF") -> Any:
     """X as a float array or a sparse matrix in one format: finite and nonnegative, and never changed.
 

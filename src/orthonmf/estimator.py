@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from time import monotonic
 from typing import Any, Self
@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
+from ._arithmetic import own_arithmetic
 from ._factorization import Factorization
 from ._typing import Array, Labels
 from ._validation import Layout, check_choice, check_count, check_numbers, check_positive, check_sample_weight
@@ -228,7 +229,7 @@ class ONMF(CallbackSupport, Factorization):
             validate_data(self, given, reset=True, skip_check_array=True)
             sample_weight = check_sample_weight(sample_weight, X.shape[0])
             deadline = None if self.time_limit is None else monotonic() + self.time_limit
-            with ThreadTeam(self.n_jobs, deadline) as team, Reporter(self, X) as listener:
+            with ThreadTeam(self.n_jobs, deadline) as team, closing(team), Reporter(self, X) as listener:
                 engine = self._layout.build(X, sample_weight, team)
                 engine.size, total_size = self._sizes(item_size, engine.n_items)
                 monitor = Monitor(self.verbose, listener, self._unit(engine))
@@ -296,6 +297,7 @@ class ONMF(CallbackSupport, Factorization):
 
     # -- using ------------------------------------------------------------------------------------------------------------------
 
+    @own_arithmetic
     def transform(self, X: Any) -> Any:
         """T for new samples.
 
@@ -348,7 +350,7 @@ class ONMF(CallbackSupport, Factorization):
         return self._assigned(self._checked_again(X)).labels
 
     def _assigned(self, X: Any) -> Assigned:
-        with ThreadTeam(self.n_jobs) as team:
+        with ThreadTeam(self.n_jobs) as team, closing(team):
             return self._factors.assign(self._layout.build(X, None, team))
 
     @available_if(_assigns_samples)
@@ -382,7 +384,7 @@ class ONMF(CallbackSupport, Factorization):
         bounds = parse_bounds(capacity, min_size, self.n_components_, X.shape[0])
         if bounds is None:
             return self._assigned(X).labels
-        with ThreadTeam(self.n_jobs) as team:
+        with ThreadTeam(self.n_jobs) as team, closing(team):
             engine, factors = self._layout.build(X, None, team), self._factors
             distortion = factors.distortion(engine)
             centers = distortion.to_frame(factors.sample_centers(engine))
@@ -411,7 +413,7 @@ class ONMF(CallbackSupport, Factorization):
         """
         check_is_fitted(self)
         X = self._checked_again(X)
-        with ThreadTeam(self.n_jobs) as team:
+        with ThreadTeam(self.n_jobs) as team, closing(team):
             return -self._certified(self._layout.build(X, None, team)).error
 
     def verify(self, X: Any, sample_weight: Any = None) -> Certificate:
@@ -443,7 +445,7 @@ class ONMF(CallbackSupport, Factorization):
         check_is_fitted(self)
         X = self._checked_again(X)
         weight = check_sample_weight(sample_weight, X.shape[0])
-        with ThreadTeam(self.n_jobs) as team:
+        with ThreadTeam(self.n_jobs) as team, closing(team):
             engine = self._layout.build(X, weight, team)
             if self.orthogonal == "features":
                 return self._certified(engine, Assigned(self.labels_, self.scale_))

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
+from ._arithmetic import own_arithmetic
 from ._typing import Array
 from .exceptions import InvalidInputError
 
@@ -38,6 +39,7 @@ _BLOCK_ENTRIES = 2**20
 _EXPONENT_OF_ZERO = -4096
 
 
+@own_arithmetic
 def reconstruction_error(X: Matrix, T: Matrix, C: Matrix, *, sample_weight: ArrayLike | None = None, relative: bool = True) -> float:
     """Frobenius norm of the residual X − T C, by default as a fraction of that of X.
 
@@ -92,6 +94,7 @@ def reconstruction_error(X: Matrix, T: Matrix, C: Matrix, *, sample_weight: Arra
     return _ldexp(error / norm, exponent - X_exponent)
 
 
+@own_arithmetic
 def orthogonality(F: Matrix, *, axis: int = 1) -> float:
     """How close the components of a factor are to mutually orthogonal: the paper's O.
 
@@ -124,6 +127,7 @@ def orthogonality(F: Matrix, *, axis: int = 1) -> float:
     return float(1.0 - np.linalg.norm(gram) / total) if total > 0.0 else 1.0
 
 
+@own_arithmetic
 def sparsity(F: Matrix, *, threshold: float = 0.0) -> float:
     """Fraction of the entries of a factor that are zero: the paper's S.
 

@@ -21,6 +21,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._arithmetic import own_arithmetic
 from .._factorization import Factorization
 from .._typing import Array, Labels
 from .._validation import check_choice, check_count, check_positive
@@ -149,6 +150,7 @@ class Baseline(Factorization, ABC):
         self.fit_transform(X)
         return self
 
+    @own_arithmetic
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Factorise X and return the T that the method found.
 
@@ -172,10 +174,11 @@ class Baseline(Factorization, ABC):
             warnings.warn(
                 f"{type(self).__name__} did not converge in max_iter={self.max_iter} iterations; raise max_iter or tol={self.tol:g}.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return T
 
+    @own_arithmetic
     def transform(self, X: Any) -> Array:
         """T for new samples, given ``components_``.
 

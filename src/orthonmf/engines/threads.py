@@ -1,21 +1,26 @@
 """Threads for the blocks of a pass: never more than the machine has, whoever else is fitting.
 
 BLAS runs with one thread inside a block, so that a sum does not depend on how many threads there are. That limit belongs to the
-process, so fits that overlap count references: the first sets it, the last restores it.
+process, so fits that overlap are listed: the first sets it, the last restores it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from threading import Lock
+from _thread import start_new_thread
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from functools import cache, partial
+from queue import Empty, SimpleQueue
+from threading import Event, RLock, Thread
 from time import monotonic
 from typing import Any, Self
 
 import joblib
+import numpy as np
 from threadpoolctl import OpenBLASController, ThreadpoolController
+
+from .._arithmetic import ERRORS
 
 
 class TimeLimitReached(Exception):
@@ -29,60 +34,82 @@ def _anyone_may_limit() -> None:
         free(force=True)
 
 
-class _BlasLimit:
-    """One BLAS thread while at least one fit runs."""
+class _Lock:
+    """A lock that its holder may let go again and again: an interrupt can come between the last line of a ``with`` and its end."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._users = 0
-        self._controller: ThreadpoolController | None = None
-        self._limit: Any = None
+        self._lock = RLock()
 
-    def acquire(self) -> None:
-        with self._lock:
-            self._users += 1
-            if self._users == 1:
-                self._controller = self._controller or ThreadpoolController()
-                _anyone_may_limit()
-                self._limit = self._controller.limit(limits=1, user_api="blas")  # in force at once
+    def __enter__(self) -> None:
+        self._lock.acquire()
 
-    def release(self) -> None:
-        with self._lock:
-            self._users -= 1
-            if self._users == 0 and self._limit is not None:
-                _anyone_may_limit()
-                self._limit.restore_original_limits()
-                self._limit = None
-                _anyone_may_limit()
+    def __exit__(self, *exc_info: object) -> None:
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Release all of it that this thread holds."""
+        with suppress(RuntimeError):  # nothing is left
+            while True:
+                self._lock.release()
 
 
-class _Permits:
-    """Worker threads that may exist in this process at once: one per core, beyond the calling threads."""
+class _Process:
+    """What the teams of a process share: its cores, and the limit of one BLAS thread while one of them is at work.
+
+    Every change can be torn by an interrupt and made again: teams are listed, not counted, and what BLAS had is noted before it is limited.
+    """
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._taken = 0
+        self.lock = _Lock()
+        self._workers: dict[ThreadTeam, int] = {}
+        self._had: list[tuple[Any, int]] = []
 
-    def acquire(self, wanted: int) -> int:
-        with self._lock:
-            granted = max(0, min(wanted, n_cores() - self._taken))
-            self._taken += granted
-            return granted
+    def join(self, team: ThreadTeam) -> None:
+        """Take up a team, which has no workers yet."""
+        with self.lock:
+            self._workers[team] = 0
+            _anyone_may_limit()
+            if not self._had:
+                libraries = _blas_libraries()
+                self._had = [(library, library.num_threads) for library in libraries]
+            for library, _ in self._had:
+                library.set_num_threads(1)
 
-    def release(self, granted: int) -> None:
-        with self._lock:
-            self._taken -= granted
+    def grant(self, team: ThreadTeam, wanted: int) -> int:
+        """Worker threads for a team: one per core, beyond the calling threads, less those of the other teams."""
+        with self.lock:
+            self._workers[team] = 0
+            self._workers[team] = max(0, min(wanted, n_cores() - sum(self._workers.values())))
+            return self._workers[team]
+
+    def leave(self, team: ThreadTeam) -> None:
+        """Forget a team and its workers; the last one gives BLAS its threads back."""
+        with self.lock:
+            self._workers.pop(team, None)
+            if not self._workers:
+                _anyone_may_limit()
+                for library, n_threads in self._had:
+                    library.set_num_threads(n_threads)
+                self._had = []
+                _anyone_may_limit()
 
 
 def _fresh_state() -> None:
     """A forked child starts with no fit running, whatever its parent was doing."""
-    global _blas, _permits
-    _blas, _permits = _BlasLimit(), _Permits()
+    global _process
+    _process = _Process()
 
 
-_blas, _permits = _BlasLimit(), _Permits()
+_process = _Process()
 if hasattr(os, "register_at_fork"):  # Windows has no fork
     os.register_at_fork(after_in_child=_fresh_state)
+
+
+@cache
+def _blas_libraries() -> list[Any]:
+    """Those loaded that can say how many threads they use; looking for them takes a millisecond, so once."""
+    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [library for library in libraries if library.num_threads is not None]
 
 
 @cache
@@ -103,10 +130,88 @@ def usable_threads(n_jobs: int | None) -> int:
     return min(n_cores(), int(declared)) if declared.isdigit() and int(declared) > 0 else n_cores()
 
 
-class ThreadTeam:
+class _Workers:
+    """Threads that take jobs from a queue.
+
+    An interrupt reaches the main thread alone, and may leave a lock of ``concurrent.futures`` locked there. So the calling thread only puts
+    into and gets from queues that are written in C, which happens or does not; a thread apart starts the workers and sees them end.
+    """
+
+    def __init__(self, n_workers: int) -> None:
+        self._n_workers = n_workers
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._gone: SimpleQueue[None] = SimpleQueue()
+        self._to_wait_for = False
+
+    def start(self) -> None:
+        start_new_thread(self._employ, ())
+        self._to_wait_for = True  # workers of whom an interrupt keeps us from knowing end by themselves
+
+    def _employ(self) -> None:
+        workers = [Thread(target=self._work, name=f"orthonmf_{number}", daemon=True) for number in range(self._n_workers)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        self._to_wait_for = False
+        self._gone.put(None)
+
+    def _work(self) -> None:
+        np.seterr(**ERRORS)
+        while (job := self._jobs.get()) is not None:
+            job()
+        self._jobs.put(None)
+
+    def dismiss(self) -> None:
+        """Let them end the jobs they have begun, and wait for them."""
+        with suppress(Empty):
+            while True:
+                self._jobs.get_nowait()
+        self._jobs.put(None)
+        while self._to_wait_for:
+            with suppress(Empty):
+                self._gone.get(timeout=1)
+
+    def map(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[Any]:
+        """Results in the order of the tasks; when one raises, those that have not begun are dropped."""
+        done: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
+        dropped = Event()
+
+        def job(index: int) -> None:
+            if not dropped.is_set():
+                try:
+                    done.put((index, function(tasks[index]), None))
+                except BaseException as error:
+                    done.put((index, None, error))
+
+        for index in range(len(tasks)):
+            self._jobs.put(partial(job, index))
+        return _in_order(done, len(tasks), dropped)
+
+
+def _in_order(done: SimpleQueue[tuple[int, Any, BaseException | None]], count: int, dropped: Event) -> Iterator[Any]:
+    ready: dict[int, tuple[Any, BaseException | None]] = {}
+    try:
+        for index in range(count):
+            while index not in ready:
+                at, *outcome = done.get()
+                ready[at] = outcome[0], outcome[1]
+            result, error = ready.pop(index)
+            if error is not None:
+                raise error
+            yield result
+    finally:
+        error = None  # whose traceback knows this frame
+        dropped.set()
+
+
+class ThreadTeam(ExitStack):
     """Maps a function over blocks with a number of threads that changes no bit of the result.
 
-    A context manager: threads live only inside ``with``, so a fit leaves none behind and a forked child inherits none.
+    A context manager: threads live only inside ``with``, so a fit leaves none behind and a forked child inherits none. Inside, numpy
+    answers overflow and the like as it does by default. An interrupt (Ctrl-C) may come at any point: what ends a team is registered before
+    it begins, and twice, so that one call does what the other was kept from. For an interrupt just before ``__exit__`` begins, write
+    ``with ThreadTeam() as team, closing(team)``.
 
     Parameters
     ----------
@@ -116,23 +221,33 @@ class ThreadTeam:
     """
 
     def __init__(self, n_jobs: int | None = 1, deadline: float | None = None) -> None:
+        super().__init__()
         self._n_jobs = n_jobs
         self.deadline = deadline
-        self._pool: ThreadPoolExecutor | None = None
-        self._granted = 0
+        self._process: _Process | None = None
+        self._workers: _Workers | None = None
 
     def __enter__(self) -> Self:
-        self._owner = _blas, _permits
-        _blas.acquire()
-        return self
+        try:
+            self._process = _process
+            for _ in range(2):
+                self.callback(np.seterr, **np.geterr())
+                self.callback(_process.lock.let_go)
+                self.callback(_process.leave, self)
+                self.callback(self._dismiss)
+            _process.join(self)
+            np.seterr(**ERRORS)
+            return self
+        except BaseException:
+            self.close()
+            raise
 
-    def __exit__(self, *exc_info: object) -> None:
-        blas, permits = self._owner
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
-            permits.release(self._granted)
-        blas.release()
+    def _dismiss(self) -> None:
+        """End the worker threads; there are no more."""
+        self._process = None
+        if self._workers is not None:
+            self._workers.dismiss()
+            self._workers = None
 
     def map(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterable[Any]:
         """Results in the order of the tasks."""
@@ -142,9 +257,9 @@ class ThreadTeam:
                 raise TimeLimitReached
             return function(task)
 
-        if len(tasks) == 1 or (wanted := usable_threads(self._n_jobs)) == 1:
+        if self._process is None or len(tasks) == 1 or (wanted := usable_threads(self._n_jobs)) == 1:
             return map(timely, tasks)
-        if self._pool is None:
-            self._granted = _permits.acquire(min(wanted, len(tasks)))
-            self._pool = ThreadPoolExecutor(max(self._granted, 1), thread_name_prefix="orthonmf")
-        return self._pool.map(timely, tasks)
+        if self._workers is None:
+            self._workers = _Workers(max(self._process.grant(self, min(wanted, len(tasks))), 1))
+            self._workers.start()
+        return self._workers.map(timely, tasks)
