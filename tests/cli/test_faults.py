@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import orthonmf.cli.fit
+from orthonmf import ONMF
 from orthonmf.cli import main
+from orthonmf.io import apart
 from orthonmf.progress import listening
 
 pytest.importorskip("typer")
@@ -88,6 +90,44 @@ def test_a_file_that_may_not_be_read(matrix, monkeypatch, capfd):
     monkeypatch.setattr("pathlib.Path.read_bytes", denied)
     assert main(["rank", str(matrix)]) == 2
     assert "genes.csv cannot be read: [Errno 13] Permission denied" in one_line(capfd)
+
+
+def test_a_file_that_kills_its_reader_is_one_line(tmp_path):
+    (tmp_path / "data.mtx").write_text("%%MatrixMarket matrix array real general\n0 1\n")
+    ended = subprocess.run(
+        [sys.executable, "-m", "orthonmf.cli", "rank", "data.mtx"], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+    assert ended.stderr.startswith("orthonmf: data.mtx: holds a matrix of 0 rows")
+
+
+@pytest.mark.parametrize("command", ["fit", "rank", "predict", "verify", "compare"])
+def test_a_reader_that_dies_is_one_line_and_exit_code_2(command, fitted, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(apart, "PROGRAM", "import os; os.abort()")
+    (tmp_path / "data.h5").write_bytes(b"x")
+    words = [
+        *([str(fitted)] if command in ("predict", "verify") else []),
+        str(tmp_path / "data.h5"),
+        *(["-k", "1"] if command == "compare" else []),
+    ]
+    assert main([command, *words]) == 2
+    assert "data.h5 cannot be read: its reader died" in one_line(capfd)
+
+
+def test_names_whose_reader_dies_are_one_line_and_exit_code_2(matrix, tmp_path, monkeypatch, capfd):
+    assert main(["fit", str(matrix), "-k", "2", "--out", str(tmp_path / "parts"), "--format", "parquet", "--quiet"]) == 0
+    monkeypatch.setattr(apart, "PROGRAM", "import os; os.abort()")
+    assert main(["report", str(tmp_path / "parts"), "--force"]) == 2
+    assert "assignments.parquet cannot be read: its reader died" in one_line(capfd)
+
+
+def test_too_little_memory_is_one_line_and_exit_code_2(matrix, monkeypatch, capfd):
+    def fail(*args, **options):
+        raise MemoryError("Unable to allocate 4 TiB")
+
+    monkeypatch.setattr(ONMF, "fit", fail)
+    assert main(["rank", str(matrix)]) == 2
+    assert one_line(capfd).startswith("orthonmf: There is not enough memory (Unable to allocate 4 TiB); take fewer rows or columns")
 
 
 def test_several_matrices_need_a_key(tmp_path, capfd):

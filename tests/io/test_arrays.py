@@ -128,17 +128,57 @@ def test_matrix_market_sparse_and_dense(tmp_path, name):
 @pytest.mark.parametrize(
     "content",
     [
-        "1 2 3\n",
-        "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1.0\n",
+        "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1.000000\n",
         "%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1.0\n",
         "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 x\n",
         "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\0002 1 1\n",
     ],
-    ids=["no banner", "an entry missing", "a row too far", "a word", "a zero byte"],
+    ids=["an entry missing", "a row too far", "a word", "a zero byte"],
 )
 def test_bad_matrix_market_is_refused(tmp_path, content):
     (tmp_path / "data.mtx").write_text(content)
     with pytest.raises(InvalidInputError, match=r"data\.mtx(: is not text| cannot be read: .*\. Is it complete)"):
+        read(tmp_path / "data.mtx")
+
+
+@pytest.mark.parametrize(
+    ("banner", "body", "message"),
+    [
+        ("array real general", "0 1\n", "holds a matrix of 0 rows and 1 columns; expected at least one of each"),
+        ("array real general", "0 1\n1.0\n", "holds a matrix of 0 rows and 1 columns"),
+        ("array real general", "0 0\n", "holds a matrix of 0 rows and 0 columns"),
+        ("coordinate real general", "0 3 0\n", "holds a matrix of 0 rows and 3 columns"),
+        ("array real symmetric", "2 3\n1\n1\n1\n1\n1\n", "holds a symmetric matrix of 2 rows and 3 columns; expected as many"),
+        ("array real skew-symmetric", "1 1\n1\n", "holds 'matrix array real skew-symmetric', which is not read"),
+        ("array pattern general", "1 1\n1\n", "which is not read"),
+        ("coordinate complex general", "1 1 1\n1 1 1 1\n", "'matrix coordinate complex general', which is not read"),
+        ("coordinate real", "1 1 1\n1 1 1\n", "'matrix coordinate real', which is not read"),
+        ("coordinate real general", "2 2 99999999999\n1 1 1\n", "99999999999 entries do not fit into 6 bytes"),
+        ("array real general", "99999 99999\n1\n", "9999800001 entries do not fit into 2 bytes"),
+        ("coordinate real general", "2 2\n1 1 1\n", "has the size '2 2'; expected the numbers of rows, columns and entries"),
+        ("coordinate real general", "-2 2 1\n1 1 1\n", "has the size '-2 2 1'"),
+        ("coordinate real general", f"{'9' * 19} 2 1\n1 1 1\n", "has the size '999"),
+        ("coordinate real general", "% nothing\n\n", "is cut off: there is no line with the size"),
+    ],
+)
+def test_what_would_end_the_reader_of_matrix_market_is_refused_before(tmp_path, banner, body, message):
+    (tmp_path / "data.mtx").write_text(f"%%MatrixMarket matrix {banner}\n{body}")
+    with pytest.raises(InvalidInputError, match=message):
+        read(tmp_path / "data.mtx")
+
+
+def test_matrix_market_without_a_banner_is_refused(tmp_path):
+    (tmp_path / "data.mtx").write_text("1 2 3\n")
+    with pytest.raises(InvalidInputError, match=r"is no MatrixMarket file: its first line does not start with %%MatrixMarket"):
+        read(tmp_path / "data.mtx")
+
+
+def test_comments_blank_lines_and_capitals_of_matrix_market(tmp_path):
+    text = "%%MatrixMarket MATRIX Coordinate Pattern symmetric\r\n% one\r\n\r\n% two\r\n  2\t2 1\r\n2 1\r\n"
+    (tmp_path / "data.mtx").write_text(text, newline="")
+    same(read(tmp_path / "data.mtx").X, [[0, 1], [1, 0]])
+    (tmp_path / "data.mtx").write_text(text.replace("\n2 1\r", "\n2 9\r"), newline="")
+    with pytest.raises(InvalidInputError, match="Line 6"):  # as the user counts
         read(tmp_path / "data.mtx")
 
 

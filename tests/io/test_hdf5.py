@@ -156,3 +156,122 @@ def test_a_name_that_is_missing_is_not_the_last_category(tmp_path):
         file["obs/_index/categories"] = ["a", "b"]
         file["obs/_index/codes"] = np.array([0, -1], dtype=np.int8)
     assert read(tmp_path / "data.h5ad").row_names.tolist() == ["a", "nan"]
+
+
+# -- other files ----------------------------------------------------------------------------------------------------------------
+
+
+def by_hand(path):
+    """A dataset in a group."""
+    with h5py.File(path, "w") as file:
+        file["group/X"] = X
+
+
+def of_10x(path):
+    with h5py.File(path, "w") as file:
+        by_cell = sparse.csc_array(X.T)
+        file["matrix/data"], file["matrix/indices"], file["matrix/indptr"] = by_cell.data, by_cell.indices, by_cell.indptr
+        file["matrix/shape"], file["matrix/barcodes"] = X.T.shape, np.array(CELLS, dtype="S")
+        file["matrix/features/id"] = file["matrix/features/name"] = np.array(GENES, dtype="S")
+
+
+def of_anndata(path):
+    with h5py.File(path, "w") as file:
+        by_cell = sparse.csr_array(X)
+        for place in ("X", "layers/counts"):
+            group = file.create_group(place)
+            group["data"], group["indices"], group["indptr"] = by_cell.data, by_cell.indices, by_cell.indptr
+            group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", X.shape
+        for table, names in (("obs", CELLS), ("var", GENES)):
+            file.create_group(table).attrs["_index"] = "names"
+            file[f"{table}/names/categories"], file[f"{table}/names/codes"] = np.array(names, dtype="S"), np.arange(len(names))
+
+
+def of_matlab(path):
+    with h5py.File(path, "w", userblock_size=512) as file:
+        columns = sparse.csc_array(X)
+        file.create_group("X").attrs["MATLAB_sparse"] = np.uint64(X.shape[0])
+        file["X/data"], file["X/ir"], file["X/jc"] = columns.data, columns.indices.astype("u8"), columns.indptr.astype("u8")
+    banner = b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\x00\x02IM"
+    path.write_bytes(banner.ljust(512, b"\0") + path.read_bytes()[512:])
+
+
+def external(file, place, values, outside):
+    values.tofile(outside)
+    file.create_dataset(place, values.shape, values.dtype, external=[(str(outside), 0, values.nbytes)])
+
+
+def virtual(file, place, values, outside):
+    with h5py.File(outside, "w") as other:
+        other["x"] = values
+    layout = h5py.VirtualLayout(values.shape, values.dtype)
+    layout[...] = h5py.VirtualSource(str(outside), "x", values.shape)
+    file.create_virtual_dataset(place, layout)
+
+
+def linked(file, place, values, outside):
+    with h5py.File(outside, "w") as other:
+        other["x"] = values
+    file[place] = h5py.ExternalLink(str(outside), "/x")
+
+
+def linked_softly(file, place, values, outside):
+    linked(file, "elsewhere", values, outside)
+    file[place] = h5py.SoftLink("/elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("lead", "message"),
+    [
+        (external, "{!r} is external: its numbers lie in another file"),
+        (virtual, "{!r} is a virtual dataset, put together from other files"),
+        (linked, "{!r} is a link to another file"),
+        (linked_softly, "'elsewhere' is a link to another file"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "put", "place", "key"),
+    [
+        ("data.h5", by_hand, "group/X", None),
+        ("data.hdf5", by_hand, "group/X", "group/X"),
+        ("data.h5", of_10x, "matrix/data", None),
+        ("data.h5", of_10x, "matrix/shape", None),
+        ("data.h5", of_10x, "matrix/barcodes", None),
+        ("data.h5", of_10x, "matrix/features/name", None),
+        ("data.h5ad", of_anndata, "X/indices", None),
+        ("data.h5ad", of_anndata, "layers/counts/data", "counts"),
+        ("data.h5ad", of_anndata, "obs/names/categories", None),
+        ("data.h5ad", of_anndata, "var/names/codes", None),
+        ("data.mat", of_matlab, "X/ir", None),
+    ],
+)
+def test_no_other_file_is_read(tmp_path, name, put, place, key, lead, message):
+    path = tmp_path / name
+    put(path)
+    found = read(path, key=key).X
+    np.testing.assert_array_equal(found.toarray() if sparse.issparse(found) else found, X)
+    with h5py.File(path, "a") as file:
+        values = file[place][()]
+        del file[place]
+        lead(file, place, values, tmp_path / "outside")
+    with pytest.raises(InvalidInputError, match=f"{name}: {message.format(place)}; only what lies in the file itself is read"):
+        read(path, key=key)
+
+
+def test_bytes_of_another_file_do_not_come_back_as_numbers(tmp_path):
+    (tmp_path / "secret").write_bytes(bytes(range(64)))
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file.create_dataset("x", (8, 8), "u1", external=[(str(tmp_path / "secret"), 0, 64)])
+    with pytest.raises(InvalidInputError, match="'x' is external"):
+        read(tmp_path / "data.h5")
+
+
+def test_links_within_a_file_are_followed(tmp_path):
+    path = tmp_path / "data.h5ad"
+    of_anndata(path)
+    with h5py.File(path, "a") as file:
+        del file["layers/counts"]
+        file["layers/counts"] = h5py.SoftLink("/X")
+        file["round"] = file["/"]
+        file["nowhere"] = h5py.SoftLink("/no/such/thing")
+    check(read(path, key="counts"))

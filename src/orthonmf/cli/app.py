@@ -94,6 +94,8 @@ def run(argv: list[str]) -> int:
             return _refused(str(error))
         except OSError as error:  # a folder that may not be written, a full disk
             return _refused(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        except MemoryError as error:
+            return _refused(f"There is not enough memory ({str(error) or 'no size given'}); take fewer rows or columns, or more memory.")
         except Exception:
             if signals.code is None:  # else the fault is where the signal came
                 tell(traceback.format_exc().rstrip("\n"))

@@ -11,7 +11,8 @@ from .. import __version__
 from .._validation import check_choice
 from .._visible import visible
 from ..estimator import ONMF
-from ..io import Data, read, write_table
+from ..io import Data, write_table
+from ..io.apart import read
 from ..io.table import check_table
 from ..report import write_report
 from ..terms import top_terms

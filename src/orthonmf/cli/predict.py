@@ -9,7 +9,8 @@ import numpy as np
 import typer
 
 from ..estimator import ONMF
-from ..io import Data, as_csv, read, write_table
+from ..io import Data, as_csv, write_table
+from ..io.apart import read
 from ..io.table import check_table
 from . import _options as options
 from ._model import check_names, load, names_checked, names_of

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..estimator import ONMF
-from ..io import read
+from ..io.apart import read
 from . import _options as options
 from ._model import fitted
 from ._output import as_json, base_name, say

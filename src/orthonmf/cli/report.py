@@ -11,7 +11,7 @@ import typer
 
 from .._visible import visible
 from ..exceptions import InvalidInputError
-from ..io import read_names
+from ..io.apart import read_names
 from ..report import write_report
 from . import _options as options
 from ._folder import alone

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._validation import check_matrix
 from ..exceptions import InvalidInputError
-from ..io import read
+from ..io import apart, read
 from .measure import timed_fit
 from .methods import METHODS, STANDARD, chosen
 from .store import Task
@@ -18,7 +18,7 @@ from .table1 import warm
 
 def tasks(path: Path, n_components: int, *, orthogonal: str, methods: Iterable[str] | None, runs: int) -> list[Task]:
     """The cells of the comparison; what is wrong with the data or the number is said before any runs."""
-    X = check_matrix(read(path).X, sparse_format="csr")
+    X = check_matrix(apart.read(path).X, sparse_format="csr")
     items = X.shape[0 if orthogonal == "samples" else 1]
     if not 1 <= n_components <= items:
         raise InvalidInputError(f"k={n_components} is not usable; expected 1 to {items}, the number of {orthogonal} in {path}.")

@@ -82,7 +82,7 @@ def read(path: str | os.PathLike[str], *, key: str | None = None) -> Data:
     (['Ann', 'Bob'], ['apples', 'pears'])
     """
     path = Path(path)
-    reader = _reader(path)
+    reader: Reader = imported(place(path))
     try:
         return reader(path, key)
     except InvalidInputError as error:
@@ -95,10 +95,10 @@ def read(path: str | os.PathLike[str], *, key: str | None = None) -> Data:
         raise InvalidInputError(f"{path} cannot be read: {_first_line(error)}. Is it complete, and what its name says?") from error
 
 
-def _reader(path: Path) -> Reader:
-    """The reader for a path, or why there is none."""
+def place(path: Path) -> str:
+    """Where the reader for a path is, or why there is none."""
     if path.is_dir():
-        return _at(_FOLDER)
+        return _FOLDER
     if not path.is_file():
         raise InvalidInputError(f"{path} is not a file; expected a matrix: {_known()}.")
     name = path.name.lower()
@@ -109,12 +109,7 @@ def _reader(path: Path) -> Reader:
         raise InvalidInputError(f"{path} is of no known kind; expected {_known()}.")
     if path.stat().st_size == 0:
         raise InvalidInputError(f"{path} is empty; expected a matrix of numbers.")
-    return _at(REGISTRY[suffix])
-
-
-def _at(place: str) -> Reader:
-    reader: Reader = imported(place)
-    return reader
+    return REGISTRY[suffix]
 
 
 def _known() -> str:

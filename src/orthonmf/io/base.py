@@ -23,12 +23,13 @@ class Data:
     X : ndarray or sparse array of shape (n_rows, n_columns)
     row_names : array-like of str of shape (n_rows,) or None
     column_names : array-like of str of shape (n_columns,) or None
+        Held as objects: in numpy's own arrays of text every name takes the room of the longest.
 
     Examples
     --------
     >>> from orthonmf.io import Data
     >>> Data([[1, 2]], row_names=["a"]).row_names
-    array(['a'], dtype='<U1')
+    array(['a'], dtype=object)
     """
 
     X: Any
@@ -47,10 +48,16 @@ class Data:
 def _checked(given: Any, n: int, each: str) -> Array | None:
     if given is None:
         return None
-    names = np.asarray(given, dtype=np.str_)
+    names = texts(given)
     if names.shape != (n,):
-        raise InvalidInputError(f"has {len(names)} names of {each}s for {n} {each}s; expected one for each.")
+        raise InvalidInputError(f"has {names.size} names of {each}s for {n} {each}s; expected one for each.")
     return names
+
+
+def texts(values: Any) -> Array:
+    """Values as text, in an array of objects of the same shape: one long name does not make all the others as long."""
+    given = np.asarray(values, dtype=object)
+    return np.array([str(value) for value in given.flat], dtype=object).reshape(given.shape)
 
 
 def compressed(form: str, vectors: tuple[Any, Any, Any], shape: tuple[int, ...]) -> Any:

@@ -9,15 +9,15 @@ import numpy as np
 
 from .._typing import Array
 from ..exceptions import InvalidInputError
-from .base import Data, chosen, compressed, needs
-from .hdf5 import strings, vectors
+from .base import Data, chosen, compressed, texts
+from .hdf5 import opened, strings, vectors
 
 _SPARSE = ("csr_matrix", "csc_matrix")
 
 
 def read(path: Path, key: str | None = None) -> Data:
     """X, or the layer ``key``, or the raw counts for "raw"."""
-    with needs("h5py", ".h5ad").File(path, "r") as file:
+    with opened(path) as file:
         genes = file
         if key is None:
             node = _there(file, "X", "name a layer with key (on the command line, --key)")
@@ -52,10 +52,10 @@ def _index(frame: Any) -> Array:
     """The names of a stored table: a column of text, of categories, or of text that may be missing; a record before anndata 0.7."""
     if not hasattr(frame, "keys"):
         records = frame[()]
-        return np.array([name.decode() if isinstance(name, bytes) else str(name) for name in records[records.dtype.names[0]]])
+        return texts([name.decode() if isinstance(name, bytes) else name for name in records[records.dtype.names[0]]])
     column = frame[frame.attrs["_index"]]
     if not hasattr(column, "keys"):
-        return strings(column) if column.dtype.kind in "OS" else column[()].astype(str)
+        return strings(column) if column.dtype.kind in "OS" else texts(column[()].astype(str))
     if "categories" in column:
         return np.append(strings(column["categories"]), "nan")[column["codes"][()]]  # the code of what is missing is −1
     return strings(column["values"])

@@ -10,7 +10,8 @@ from scipy import sparse
 from scipy.io import loadmat
 from scipy.io.matlab import matfile_version
 
-from .base import Data, chosen, needs
+from .base import Data, chosen
+from .hdf5 import opened
 from .mat5 import by_columns, variables
 
 
@@ -34,7 +35,7 @@ def _numeric(value: Any) -> bool:
 
 def _hdf5(path: Path, key: str | None) -> Data:
     """Columns come first, so what h5py reads is transposed; a sparse matrix is a group, by columns."""
-    with needs("h5py", ".mat").File(path, "r") as file:
+    with opened(path) as file:
         node = file[chosen((name for name, node in file.items() if _stored(node)), key)]
         if not hasattr(node, "keys"):
             return Data(node[()].T)

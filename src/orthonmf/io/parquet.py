@@ -9,7 +9,7 @@ import numpy as np
 
 from .._typing import Array
 from ..exceptions import InvalidInputError
-from .base import Data, needs
+from .base import Data, needs, texts
 
 # How pandas calls an index without a name.
 _INDEX = "__index_level_"
@@ -20,7 +20,8 @@ def read(path: Path, key: str | None = None) -> Data:
     needs("pyarrow", ".parquet")
     import pyarrow.parquet as pq
 
-    table = pq.read_table(path)
+    with pq.ParquetFile(path) as file:  # of a path with = in it, read_table would make columns
+        table = file.read()
     names = table.column_names
     index = _index(table)
     kept = [j for j in range(len(names)) if j not in index]
@@ -30,8 +31,8 @@ def read(path: Path, key: str | None = None) -> Data:
         raise InvalidInputError(f"{what}; expected numbers, after at most one column of names.")
     X = np.column_stack([_numbers(table.column(j), names[j]) for j in kept])
     levels = [table.column(j).to_pylist() for j in index]
-    rows = np.array([", ".join(str(level) for level in name) for name in zip(*levels, strict=True)]) if levels else None
-    return Data(X, rows, np.array([names[j] for j in kept]))
+    rows = texts([", ".join(str(level) for level in name) for name in zip(*levels, strict=True)]) if levels else None
+    return Data(X, rows, texts([names[j] for j in kept]))
 
 
 def _index(table: Any) -> list[int]:

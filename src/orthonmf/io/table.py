@@ -15,7 +15,7 @@ import numpy as np
 from .._files import atomic
 from .._typing import Array
 from ..exceptions import InvalidInputError
-from .base import needs
+from .base import needs, texts
 
 # What makes a spreadsheet calculate, also after the apostrophes that keep it from doing so; the wide forms are those of Japanese ones.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
@@ -54,7 +54,7 @@ def write_table(path: str | os.PathLike[str], columns: Iterable[tuple[str, Any]]
     b,1,2.0
     """
     check_table(path)
-    columns = [(name, np.asarray(values)) for name, values in columns]
+    columns = [(name, _column(values)) for name, values in columns]
     with atomic(path) as draft:
         _WRITERS[draft.suffix.lower()](draft, columns)
 
@@ -86,14 +86,21 @@ def as_csv(columns: Iterable[tuple[str, Any]]) -> str:
     'item,scale\\na,0.1\\n"b, c",2.0\\n'
     """
     names, values = zip(*columns, strict=True)
-    rows = zip(*(_cells(np.asarray(each)) for each in values), strict=True)
+    rows = zip(*(_cells(_column(each)) for each in values), strict=True)
     return "".join(",".join(row) + "\n" for row in [[_text(str(name)) for name in names], *rows])
+
+
+def _column(values: Any) -> Array:
+    """Values as an array; what is no array yet becomes one of objects, in which a long name takes its own room alone."""
+    return values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
 
 
 def _cells(values: Array) -> list[str]:
     """A column as text. numpy's text of a float is the shortest that reads back the same, in float32 too."""
-    cells: list[str] = values.astype(str).tolist()
-    return cells if values.dtype.kind in "biuf" else [_text(cell) for cell in cells]
+    if values.dtype.kind in "biuf":
+        numbers: list[str] = values.astype(str).tolist()
+        return numbers
+    return [str(each) if isinstance(each, int | float | np.number) else _text(str(each)) for each in values.tolist()]
 
 
 def _text(cell: str) -> str:
@@ -136,11 +143,11 @@ def read_names(path: str | os.PathLike[str]) -> Array:
     >>> with TemporaryDirectory() as folder:
     ...     write_table(Path(folder, "parts.csv"), [("item", ["a", "b"]), ("component", [0, 1])])
     ...     read_names(Path(folder, "parts.csv"))
-    array(['a', 'b'], dtype='<U1')
+    array(['a', 'b'], dtype=object)
     """
     path = Path(path)
     try:
-        return np.array(_first_column(path), dtype=np.str_)
+        return texts(_first_column(path))
     except (ValueError, csv.Error, IndexError) as error:
         raise InvalidInputError(f"{path} is no table that can be read: {error}. Write it again.") from error
 
@@ -150,7 +157,8 @@ def _first_column(path: Path) -> list[str]:
         needs("pyarrow", ".parquet")
         import pyarrow.parquet as pq
 
-        return [str(name) for name in pq.read_table(path).column(0).to_pylist()]
+        with pq.ParquetFile(path) as file:
+            return list(file.read(columns=file.schema_arrow.names[:1]).column(0).to_pylist())
     with path.open(encoding="utf-8", newline="") as file:
         return [unguarded(row[0]) for row in csv.reader(file) if row][1:]
 
@@ -163,7 +171,7 @@ def _parquet(path: Path, columns: Sequence[tuple[str, Array]]) -> None:
     pyarrow = needs("pyarrow", ".parquet")
     import pyarrow.parquet as pq
 
-    arrays = [pyarrow.array(values.tolist() if values.dtype.kind == "U" else values) for _, values in columns]
+    arrays = [pyarrow.array(values.tolist() if values.dtype.kind in "UO" else values) for _, values in columns]
     pq.write_table(pyarrow.Table.from_arrays(arrays, names=_unique([name for name, _ in columns])), path)
 
 

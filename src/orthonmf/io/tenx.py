@@ -8,19 +8,18 @@ import io
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 from scipy import sparse
 
 from .._typing import Array
 from ..exceptions import InvalidInputError
-from .base import Data
+from .base import Data, texts
 from .mtx import matrix
 
 
 def read(path: Path, key: str | None = None) -> Data:
     """Cells × genes, with barcodes and the names of the genes."""
     counts = matrix(_member(path, "matrix.mtx"))
-    cells = np.array([row[0] for row in _rows(_member(path, "barcodes.tsv"))])
+    cells = texts([row[0] for row in _rows(_member(path, "barcodes.tsv"))])
     genes = gene_names(_rows(_member(path, "features.tsv", "genes.tsv")))
     return Data(sparse.csr_array(counts.T), cells, genes)
 
@@ -29,7 +28,7 @@ def gene_names(rows: list[list[str]]) -> Array:
     """The second column, the symbol; with the first, the identifier, where a symbol is not the only one of its kind."""
     symbols = [row[1] if len(row) > 1 else row[0] for row in rows]
     seen = Counter(symbols)
-    return np.array([symbol if seen[symbol] == 1 else f"{symbol} ({row[0]})" for symbol, row in zip(symbols, rows, strict=True)])
+    return texts([symbol if seen[symbol] == 1 else f"{symbol} ({row[0]})" for symbol, row in zip(symbols, rows, strict=True)])
 
 
 def _member(folder: Path, *names: str) -> Path:

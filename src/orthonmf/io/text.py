@@ -35,7 +35,7 @@ from pathlib import Path
 import numpy as np
 
 from ..exceptions import InvalidInputError
-from .base import Data
+from .base import Data, texts
 from .table import unguarded
 
 Row = list[str]
@@ -123,8 +123,8 @@ def _parse(text: _Text, mark: str) -> Data:
     numbers = _Numbers(width, named, mark, _converter(text, mark))
     for line, row in chain([(start, second)], body):
         numbers.add(line, row)
-    columns = None if header is None else np.array([unguarded(name.strip()) for name in header[0 if short else named :]])
-    return Data(numbers.matrix(), np.array(numbers.names) if named else None, columns)
+    columns = None if header is None else texts([unguarded(name.strip()) for name in header[0 if short else named :]])
+    return Data(numbers.matrix(), texts(numbers.names) if named else None, columns)
 
 
 def _is_header(row: Row) -> bool:
