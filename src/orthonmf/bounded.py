@@ -9,11 +9,12 @@ from itertools import combinations
 import numpy as np
 
 from ._typing import Array, Labels
-from .assignment import certify, draft, transport
+from .assignment import BLOCK, certify, draft, transport
 from .bounds import Bounds
 from .distortion.base import Distortion, Items
 from .engines.base import Engine
-from .partition import OPTIMISM, PATIENCE, REST, Count, HardStats, Partition, centered, labelled_pass, rank_within
+from .engines.threads import ThreadTeam
+from .partition import OPTIMISM, PATIENCE, REST, Count, HardStats, Keep, Partition, centered, forget, labelled_pass, rank_within
 
 # Relative fall of the cost at which an alternation on many items ends: the last labels at the border take as long as all the others.
 MANY_ITEMS, REST_OF_MANY = 4096, 4e-6
@@ -66,6 +67,29 @@ class ItemCosts:
 
         self.engine.reduce_items(self.distortion, kernel)
         return costs
+
+
+@dataclass(frozen=True)
+class HeldCosts:
+    """Costs of the columns, held as an array (n_items, n_columns); a fit whose time is over stops between its blocks."""
+
+    array: Array
+    team: ThreadTeam
+
+    @property
+    def n_items(self) -> int:
+        return len(self.array)
+
+    @property
+    def n_components(self) -> int:
+        return self.array.shape[1]
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Place and costs (rows, n_columns) of each block."""
+        for start in range(0, self.n_items, BLOCK):
+            self.team.check()
+            where = slice(start, min(start + BLOCK, self.n_items))
+            yield where, self.array[where]
 
 
 @dataclass(frozen=True)
@@ -160,12 +184,15 @@ class Bounded:
     engine, distortion, bounds
     least : int
         Fewest items of every component whatever its bound: 1 leaves none empty while there are items for all.
+    keep : callable
+        Told of every partition on the way.
     """
 
     engine: Engine
     distortion: Distortion
     bounds: Bounds
     least: int = 1
+    keep: Keep = forget
     free = False
 
     @property
@@ -174,10 +201,12 @@ class Bounded:
         least = self.least if self.engine.n_items >= len(self.bounds.upper) else 0
         return Tiers(self.bounds, np.full(len(self.bounds.upper), least), self.engine.n_items)
 
-    def _costs(self, centers: Array) -> TieredCosts | Array:
+    def _costs(self, centers: Array) -> TieredCosts | HeldCosts:
         costs = ItemCosts(self.engine, self.distortion, centers)
         held = costs.held()
-        return TieredCosts(held, self.tiers) if isinstance(held, ItemCosts) else self.tiers.columns(held)
+        if isinstance(held, ItemCosts):
+            return TieredCosts(held, self.tiers)
+        return HeldCosts(self.tiers.columns(held), self.engine.team)
 
     def assign(self, centers: Array, prices: Array | None) -> tuple[Labels, Array]:
         """Labels of the best assignment at costs ω d, and the prices that prove it."""
@@ -189,16 +218,21 @@ class Bounded:
         tiers = self.tiers
         return tiers.folded(*draft(self._costs(centers), *tiers.limits, prices=tiers.spread(prices)))
 
+    def assigned(self, centers: Array, prices: Array | None = None) -> Partition:
+        """The best assignment to given centres, but for its proof."""
+        labels, prices = self._drafted(centers, prices)
+        stats = labelled_pass(self.engine, self.distortion, centers, labels)
+        return Partition(labels, centers, stats, at_rest=False, prices=prices, charge=self.charge(stats.sizes))
+
     def alternate(self, centers: Array, prices: Array | None = None, *, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
         """Alternate exact assignment and best centres; None when the cost will clearly end above ``bound``."""
         labels, before, stable = None, np.inf, False
         many = self.engine.n_items > MANY_ITEMS
         for passes in range(max_passes):
-            found, prices = self._drafted(centers, prices)
-            stable = labels is not None and bool((found == labels).all())
-            labels = found
-            stats = labelled_pass(self.engine, self.distortion, centers, labels)
-            cost = stats.total + self.charge(stats.sizes)
+            found = self.assigned(centers, prices)
+            self.keep(found)
+            stable = labels is not None and bool((found.labels == labels).all())
+            labels, prices, stats, cost = found.labels, found.prices, found.stats, found.cost
             fall = before - cost
             if (stable and fall <= REST * cost) or (many and fall <= REST_OF_MANY * cost):
                 stable = True
@@ -212,7 +246,9 @@ class Bounded:
     def _proven(self, centers: Array, prices: Array | None, at_rest: bool) -> Partition:
         labels, prices = self.assign(centers, prices)
         stats = labelled_pass(self.engine, self.distortion, centers, labels)
-        return Partition(labels, centers, stats, at_rest=at_rest, prices=prices, charge=self.charge(stats.sizes))
+        found = Partition(labels, centers, stats, at_rest=at_rest, prices=prices, charge=self.charge(stats.sizes))
+        self.keep(found)
+        return found
 
     def _centers(self, labels: Labels, centers: Array, stats: HardStats, stable: bool) -> Array:
         """One step towards the best centres, or all the way when the labels have come to rest."""
@@ -256,7 +292,7 @@ class Bounded:
             found = self._relative_gap(costs, columns, start)
         return found
 
-    def _relative_gap(self, costs: TieredCosts | Array, columns: Labels, prices: Array) -> float:
+    def _relative_gap(self, costs: TieredCosts | HeldCosts, columns: Labels, prices: Array) -> float:
         found = certify(costs, *self.tiers.limits, labels=columns, prices=prices)
         # Places that are worth a penalty count as their distance alone.
         cost = found.cost + (self.bounds.penalty * float(self.bounds.lower.sum()) if self.bounds.soft else 0.0)

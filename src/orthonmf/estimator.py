@@ -30,6 +30,7 @@ from .factorize import MAX_COMPONENTS, Request, Result, factorize
 from .factors import Assigned, Factors, one_per_row
 from .progress import CallbackSupport, Monitor, Reporter, history, in_units, with_callbacks
 from .solvers import REGISTRY as SOLVERS
+from .status import Status
 from .transitions import persistence
 
 
@@ -234,7 +235,8 @@ class ONMF(CallbackSupport, Factorization):
                 engine.size, total_size = self._sizes(item_size, engine.n_items)
                 monitor = Monitor(self.verbose, listener, self._unit(engine))
                 result = factorize(engine, self._request(engine, total_size), monitor)
-                self._store(engine, result, X.dtype)
+                with team.unhurried():
+                    self._store(engine, result, X.dtype)
         self._warn(result)
         return self
 
@@ -584,16 +586,15 @@ class ONMF(CallbackSupport, Factorization):
             raise
 
     def _warn(self, result: Result) -> None:
-        stopped = result.status.startswith("Stopped")
-        if self.n_components != "auto" and self.n_components_ < int(self.n_components) and not stopped:
+        if self.n_components != "auto" and self.n_components_ < int(self.n_components) and not result.status.stopped:
             warnings.warn(
                 f"Found {self.n_components_} distinct components where {self.n_components} were asked for: the data have no more "
                 "distinct items. Ask for fewer components.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        if not result.converged:
-            warnings.warn(f"ONMF did not converge. {result.status}", ConvergenceWarning, stacklevel=3)
+        if result.status is not Status.CONVERGED:
+            warnings.warn(f"ONMF did not converge. {result.sentences}", ConvergenceWarning, stacklevel=3)
 
     # -- storing ----------------------------------------------------------------------------------------------------------------
 
@@ -622,7 +623,7 @@ class ONMF(CallbackSupport, Factorization):
         self.critical_betas_ = in_units(result.critical_betas, 2 * unit)
         self.persistence_ = persistence(result.critical_betas)
         self.history_ = history(result.temperatures, result.splits, result.plane, unit)
-        self.converged_, self.status_ = result.converged, result.status
+        self.converged_, self.status_ = result.status is Status.CONVERGED, result.sentences
         self.certificate_ = replace(self._certified(engine, assigned), kkt_residual=result.kkt_residual)
         self.reconstruction_err_ = self.certificate_.error
         self.n_iter_ = engine.passes

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,17 @@ from .engines.threads import TimeLimitReached
 from .partition import (
     Free,
     HardStats,
+    Keep,
     Partition,
     alone,
     alternate,
     centered,
     finest,
+    forget,
     item_points,
     labelled_pass,
     nearest_pass,
+    opened,
     refilled,
     sharpened,
     spread,
@@ -32,10 +36,12 @@ from .partition import (
 from .progress import Monitor, StopRequested, Temperature, plane
 from .refine import refine, rehearsed
 from .schedule import Adaptive, Geometric, Schedule
+from .search import Answer, Assign, Search
 from .solvers import bounded_solver
 from .solvers.base import Relaxed, loads
 from .solvers.dual import weighed
 from .state import Additive
+from .status import Status
 from .transitions import MIN_PERSISTENCE, most_persistent, persistence
 
 # The annealing sees at most this many items when the number of components is asked for, and per component otherwise: transitions
@@ -51,6 +57,10 @@ TRY_ITEMS, MAX_TRIES = 12288, 6
 MAX_COMPONENTS = 32
 # Items from which the plane of the history is taken.
 PLANE_ITEMS = 128
+# What follows the search is counted in first answers (a sketch tried on all items) and in passes (last labels, scales, the certificate).
+END_ANSWERS, END_PASSES = 1.0, 8.0
+# A time limit may be exceeded by this many seconds, or this share of it.
+GRACE_SECONDS, GRACE = 0.5, 0.1
 # Passes at one temperature where the refinement, not the annealing, must converge.
 LOOSE_PASSES = 4
 
@@ -97,9 +107,10 @@ class Result:
     splits : list of Split
     plane : ndarray of shape (n_coordinates, 2)
         Directions onto which the centres of the history are projected.
-    converged : bool
-    status : str
-        Why it stopped, in a sentence.
+    status : Status
+        Why it ended.
+    sentences : str
+        The same in words, with what else there is to say.
     bounds : Bounds or None
         On the sizes of the components.
     prices : ndarray of shape (n_components,) or None
@@ -115,57 +126,80 @@ class Result:
     temperatures: list[Temperature]
     splits: list[Split]
     plane: Array
-    converged: bool
-    status: str
+    status: Status
+    sentences: str
     bounds: Bounds | None = None
-    prices: Array | None = None
-    kkt_residual: float | None = None
-
-
-@dataclass
-class _Search:
-    """The best centres so far, so that a fit that is stopped has something to show."""
-
-    centers: Array
-    critical_betas: Array = field(default_factory=lambda: np.zeros(0))
-    splits: list[Split] = field(default_factory=list)
-    converged: bool = True
-    reason: str = ""
-    bounds: Bounds | None = None
-    labels: Labels | None = None
     prices: Array | None = None
     kkt_residual: float | None = None
 
 
 def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
-    """Anneal, refine and order the components."""
-    # Without a reference there is nothing to show: the deadline counts from here.
-    deadline, engine.team.deadline = engine.team.deadline, None
-    distortion = REGISTRY[request.scaling].of(engine)
-    engine.team.deadline = deadline
-    search = _Search(distortion.origin())
+    """Anneal, refine and order the components; when the time is over or a callback says so, take the best answer so far."""
+    team = engine.team
+    with team.unhurried():  # without a first answer there is nothing to show
+        distortion = REGISTRY[request.scaling].of(engine)
+        small = _small(engine, distortion, request)
+        search = _first_answer(engine, small, distortion, request)
     try:
         apart = spread(engine, distortion)
         if apart <= finest(engine, distortion, apart=apart):
-            search.reason = distortion.alike
+            search.centers = distortion.origin()
+            search.remarks.append(distortion.alike)
         else:
-            _anneal(engine, distortion, request, monitor, search)
+            _anneal(engine, small, distortion, request, monitor, search)
         _settle(engine, distortion, request, monitor, search)
     except TimeLimitReached:
-        search.converged, search.reason = False, "Stopped at the time limit: raise time_limit for a better answer."
-        engine.team.deadline = None
+        search.fault(Status.TIME_LIMIT)
     except StopRequested:
-        search.converged, search.reason = False, "Stopped by a callback."
-    return _finished(engine, distortion, search, monitor)
+        search.fault(Status.CALLBACK)
+    with team.unhurried():
+        search.tried()
+        return _finished(engine, distortion, search, monitor)
 
 
-def _anneal(engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: _Search) -> None:
+def _small(engine: Engine, distortion: Distortion, request: Request) -> Engine:
+    """The items that are annealed."""
+    asked = request.n_components
+    small = sample(engine, RANK_ITEMS if asked is None else max(ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT * asked), request.seed)
+    return small if alone(small, distortion).mass.any() else engine  # zero items have no direction
+
+
+def _first_answer(engine: Engine, small: Engine, distortion: Distortion, request: Request) -> Search:
+    """As many components as asked for, far apart, within the bounds; and time kept back for what follows the search."""
+    wanted = request.n_components or request.min_components
+    centers = opened(small, distortion, distortion.origin(), wanted)
+    rough = alternate(small, distortion, centers, max_passes=LOOSE_PASSES)
+    centers = opened(engine, distortion, centers, wanted) if rough is None or len(centers) < wanted else rough.centers
+    bounds = _bounds(engine, request, wanted)
+    began = engine.team.clock()
+    search = Search.of(bounds, *_within(engine, distortion, bounds, centers, wanted))
+    seconds = engine.team.clock() - began
+    grace = max(GRACE_SECONDS, GRACE * engine.team.left())
+    engine.team.reserve = max(END_ANSWERS * seconds + END_PASSES * engine.pass_seconds - grace / 2, 0.0)
+    return search
+
+
+def _within(engine: Engine, distortion: Distortion, bounds: Bounds | None, centers: Array, n_components: int) -> tuple[Assign, Array]:
+    """Who gives all items to components within the bounds, the roomiest first, and centres for them."""
+    if bounds is None:
+        return Free(engine, distortion).assigned, centers
+    ordered = bounds.taken(bounds.order)
+    filled = _filled_up(engine, distortion, centers, n_components)
+    if engine.size is not None:
+        return partial(_nearest_loads, engine, distortion, ordered), filled
+    return Bounded(engine, distortion, ordered).assigned, filled
+
+
+def _nearest_loads(engine: Engine, distortion: Distortion, bounds: Bounds, centers: Array, prices: Array | None) -> Partition:
+    """The nearest labels, with what their sums of sizes cost under soft bounds."""
+    found = Free(engine, distortion).assigned(centers)
+    charge = bounds.charge(loads(engine, found.labels, len(centers)))
+    return replace(found, prices=np.zeros(len(centers)) if prices is None else prices, charge=charge)
+
+
+def _anneal(engine: Engine, small: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search) -> None:
     """The start of the search: components that the annealing tells apart."""
     asked = request.n_components
-    few = RANK_ITEMS if asked is None else max(ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT * asked)
-    small = sample(engine, few, request.seed)
-    if not alone(small, distortion).mass.any():  # nothing but zero items, which have no direction
-        small = engine
     careful = asked is None or request.growth is not None
     annealing = Annealing(
         engine=small,
@@ -185,14 +219,14 @@ def _anneal(engine: Engine, distortion: Distortion, request: Request, monitor: M
     if not request.refine:
         state = annealing.harden(state)
     search.splits = tree(annealing.splits, state.ids)
-    search.converged = annealing.converged or not careful
-    search.centers = state.centers
+    if careful and not annealing.converged:
+        search.fault(Status.ANNEALING)
     wanted = max(asked or 0, request.min_components)
     search.centers = np.vstack([state.centers, *[state.centers[:1]] * (wanted - state.n_components)])
     free = _bounds(engine, request, asked or request.min_components) is None
     n_search = SEARCH_ITEMS if free else BOUNDED_SEARCH_ITEMS
     if request.refine and engine.n_items > n_search:
-        _improve(sample(engine, n_search, request.seed), distortion, request, search, free=free)
+        _improve(sample(engine, n_search, request.seed), distortion, request, search, search.sketching() if free else None)
 
 
 def _schedule(request: Request) -> Schedule:
@@ -201,7 +235,7 @@ def _schedule(request: Request) -> Schedule:
     return Adaptive() if request.n_components is None else Adaptive(overshoot=3.0, locate=False)
 
 
-def _number(annealing: Annealing, search: _Search, engine: Engine, least: int) -> int:
+def _number(annealing: Annealing, search: Search, engine: Engine, least: int) -> int:
     """The number of components, at least ``least``, that persists longest, and a word about it."""
     found = len(search.critical_betas) + 1
     weight = engine.n_items if engine.weight is None else float(engine.weight.sum())
@@ -210,13 +244,13 @@ def _number(annealing: Annealing, search: _Search, engine: Engine, least: int) -
     number = most_persistent(search.critical_betas, endless=endless, least=least)
     lengths = persistence(search.critical_betas)
     if least > max(number, 1):
-        search.reason = f"The capacities need {least} components; the data alone would give {number}."
+        search.remarks.append(f"The capacities need {least} components; the data alone would give {number}.")
     elif endless and number > 1:
-        search.reason = f"There are {number} distinct items, repeated (differences below the rounding of the distances aside)."
+        search.remarks.append(f"There are {number} distinct items, repeated (differences below the rounding of the distances aside).")
     elif number == 1 and annealing.exhausted:
-        search.reason = "No temperature splits the items: what differs weighs too little. To split them, set n_components."
+        search.remarks.append("No temperature splits the items: what differs weighs too little. To split them, set n_components.")
     elif 1 < (alone := most_persistent(search.critical_betas, endless=endless)) < least and lengths[alone - 2] >= MIN_PERSISTENCE:
-        search.reason = (
+        search.remarks.append(
             f"{alone} components persist longest, over a factor {np.exp(lengths[alone - 2]):.3g} in β, but the capacities need at least "
             f"{least}; of those, {number} last longest. For {alone}, raise capacity."
         )
@@ -224,28 +258,28 @@ def _number(annealing: Annealing, search: _Search, engine: Engine, least: int) -
         longest = "fewer than two transitions were met"
         if number > 1:
             longest = f"the longest persistence is {lengths[number - 2]:.2f} at {number} components, below {MIN_PERSISTENCE:.2f}"
-        search.reason = (
+        search.remarks.append(
             f"Nothing persists: {longest}. The data may have no separate parts; look at persistence_, raise max_components, or set "
             "n_components."
         )
     else:
-        search.reason = f"{number} components persist longest, over a factor {np.exp(lengths[number - 2]):.3g} in β."
+        search.remarks.append(f"{number} components persist longest, over a factor {np.exp(lengths[number - 2]):.3g} in β.")
     return number
 
 
-def _settle(engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: _Search) -> None:
+def _settle(engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search) -> None:
     """The end of the search, on all items."""
     n_components = len(search.centers) if request.n_components is None else request.n_components
-    search.bounds = _bounds(engine, request, n_components)
-    if request.refine and (search.bounds is None or engine.n_items <= BOUNDED_SEARCH_ITEMS):
+    bounds = _bounds(engine, request, n_components)
+    if request.refine and (bounds is None or engine.n_items <= BOUNDED_SEARCH_ITEMS):
         monitor.stage(f"refining {len(search.centers)} components on {engine.n_items} items")
-        _improve(engine, distortion, request, search, free=search.bounds is None)
+        _improve(engine, distortion, request, search, search.keep if bounds is None else None)
     else:
         search.centers = refilled(engine, distortion, search.centers)
-    if search.bounds is not None:
-        _bound_search(engine, distortion, request, monitor, search, search.bounds)
-    elif request.refine:
-        search.centers = sharpened(engine, distortion, search.centers)
+    if bounds is not None:
+        _bound_search(engine, distortion, request, monitor, search, bounds)
+    else:
+        search.end(Answer(sharpened(engine, distortion, search.centers) if request.refine else search.centers))
 
 
 def _bounds(engine: Engine, request: Request, n_components: int) -> Bounds | None:
@@ -272,33 +306,35 @@ def _mean_sqnorm(engine: Engine) -> float:
     return max(energy.total / engine.n_items, np.finfo(float).tiny)
 
 
-def _improve(engine: Engine, distortion: Distortion, request: Request, search: _Search, *, free: bool) -> None:
+def _improve(engine: Engine, distortion: Distortion, request: Request, search: Search, keep: Keep | None) -> None:
+    """Better free components on the items of an engine. Without ``keep`` they are one start of two under bounds: good ones will do."""
+    assigner = Free(engine, distortion, keep or forget)
     search.centers = refilled(engine, distortion, search.centers)
-    part = alternate(engine, distortion, search.centers, max_passes=request.max_iter)
+    part = assigner.alternate(search.centers, max_passes=request.max_iter)
     if part is None:  # a component emptied on the way: fill it from where the alternation was going
         search.centers = refilled(engine, distortion, _nudged(engine, distortion, search.centers))
-        part = alternate(engine, distortion, search.centers, max_passes=request.max_iter)
+        part = assigner.alternate(search.centers, max_passes=request.max_iter)
     if part is None:
         return
     if not part.at_rest:
-        search.converged = False
-        search.reason += f" The alternation did not come to rest in {request.max_iter} passes: raise max_iter."
+        search.fault(Status.ALTERNATION)
     search.centers = part.centers
-    # Under bounds the free components are one start of two: a good one will do.
-    best = refine(engine, distortion, part) if free else rehearsed(engine, distortion, part, Free(engine, distortion), MAX_TRIES)
+    best = rehearsed(engine, distortion, part, assigner, MAX_TRIES) if keep is None else refine(engine, distortion, part, assigner)
     search.centers = best.centers
 
 
 # -- under bounds ---------------------------------------------------------------------------------------------------------------
 
 
-def _bound_search(engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: _Search, bounds: Bounds) -> None:
+def _bound_search(engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search, bounds: Bounds) -> None:
     """From the solver's relaxed solution, and from the free components made feasible, to the better of the two, refined.
 
     The roomiest component comes first and takes the largest free one, so that the order of the bounds does not matter.
     """
     order = bounds.order
     ordered = bounds.taken(order)
+    assign, free = _within(engine, distortion, bounds, search.centers, len(order))
+    search.under(bounds, assign, free)
     relaxed = bounded_solver(request.solver)(engine, distortion, ordered, monitor, request.solver_options)
     search.kkt_residual = relaxed.kkt_residual
     if engine.size is not None:
@@ -306,31 +342,31 @@ def _bound_search(engine: Engine, distortion: Distortion, request: Request, moni
     elif request.rounding == "nearest":
         found = relaxed.nearest(engine, distortion)
         over = int(np.maximum(found.stats.sizes - ordered.upper, 0).max())
-        search.reason += f" Rounded to the nearest: a capacity is exceeded by {over}." if over else ""
+        search.remarks += [f"Rounded to the nearest: a capacity is exceeded by {over}."] if over else []
     else:
-        found = _rounded(engine, distortion, request, ordered, relaxed, search.centers)
+        found = _rounded(engine, distortion, request, ordered, relaxed, free, search)
     if outside := bounds.soft * ordered.outside(loads(engine, found.labels, len(order))):
         unit = request.total_size / engine.n_items  # of the sizes that the user gave; 1 where items are counted
         whole = f"{engine.n_items} items are" if engine.size is None else f"a total size of {request.total_size:.6g} is"
-        search.reason += f" {outside * unit:.6g} of {whole} out of the soft bounds."
-    place = np.argsort(order)
-    search.centers, search.labels = found.centers[place], order[found.labels]
-    search.prices = None if found.prices is None else found.prices[place]
+        search.remarks.append(f"{outside * unit:.6g} of {whole} out of the soft bounds.")
+    search.end(Answer(found.centers, found.labels, found.prices, found.cost))
 
 
-def _rounded(engine: Engine, distortion: Distortion, request: Request, bounds: Bounds, relaxed: Relaxed, free: Array) -> Partition:
+def _rounded(
+    engine: Engine, distortion: Distortion, request: Request, bounds: Bounds, relaxed: Relaxed, free: Array, search: Search
+) -> Partition:
     """The relaxed solution, rounded exactly and refined together with the free centres."""
-    assigner = Bounded(engine, distortion, bounds)
+    assigner = Bounded(engine, distortion, bounds, keep=search.keep)
     if not request.refine:
         labels, prices = assigner.assign(relaxed.centers, relaxed.prices)
         return replace(centered(engine, distortion, labels, relaxed.centers), prices=prices)
-    starts = [(relaxed.centers, relaxed.prices), (_filled_up(engine, distortion, free, len(bounds.upper)), None)]
+    starts = [(relaxed.centers, relaxed.prices), (free, None)]
     if engine.n_items <= MANY_ITEMS:
         return refine(engine, distortion, _better_of(assigner, starts, request.max_iter), assigner)
     size = REHEARSAL_ITEMS
     while 2 * size < engine.n_items:
         small = sample(engine, size, request.seed)
-        rehearsal = Bounded(small, distortion, bounds.scaled(engine.n_items, small.n_items))
+        rehearsal = Bounded(small, distortion, bounds.scaled(engine.n_items, small.n_items), keep=search.sketching())
         best = _better_of(rehearsal, starts, request.max_iter)
         if len(starts) > 1 and (n_tries := min(engine.n_items // TRY_ITEMS, MAX_TRIES)):
             best = rehearsed(small, distortion, best, rehearsal, n_tries)
@@ -359,24 +395,22 @@ def _nudged(engine: Engine, distortion: Distortion, centers: Array) -> Array:
     return np.where(stats.mass[:, None] > 0, moved, centers)
 
 
-def _finished(engine: Engine, distortion: Distortion, search: _Search, monitor: Monitor) -> Result:
+def _finished(engine: Engine, distortion: Distortion, search: Search, monitor: Monitor) -> Result:
     """Nonnegative centres, ordered by mass, and the last labels."""
-    centers = np.abs(distortion.to_data(search.centers))
-    labels = search.labels
-    if labels is None:
+    best, bounds = search.best, search.bounds
+    centers, labels, prices = np.abs(distortion.to_data(best.centers)), best.labels, best.prices
+    if bounds is None or labels is None:
         labels = np.full(engine.n_items, -1, dtype=np.intp)
         stats = nearest_pass(engine, distortion, distortion.to_frame(centers), labels)
     else:
+        place = np.argsort(bounds.order)
+        centers, labels, prices = centers[place], bounds.order[labels], None if prices is None else prices[place]
         stats = labelled_pass(engine, distortion, distortion.to_frame(centers), labels)
     order = _by_mass(engine, labels, stats)
-    if search.bounds is not None and (search.bounds.named or len(order) < len(centers)):
+    if bounds is not None and (bounds.named or len(order) < len(centers)):
         order = np.arange(len(centers))
     rank = np.zeros(len(centers), dtype=np.intp)
     rank[order] = np.arange(len(order))
-    if not search.reason.startswith("Stopped"):
-        advised = "raise max_iter" in search.reason
-        rest = "Converged." if search.converged else "Not converged." if advised else "Not converged: raise max_iter or tol."
-        search.reason = f"{rest} {search.reason.strip()}".strip()
     return Result(
         distortion=distortion,
         centers=centers[order],
@@ -385,10 +419,10 @@ def _finished(engine: Engine, distortion: Distortion, search: _Search, monitor: 
         temperatures=monitor.temperatures,
         splits=search.splits,
         plane=plane(item_points(engine, distortion, _spaced(engine.n_items, PLANE_ITEMS))),
-        converged=search.converged,
-        status=search.reason,
-        bounds=search.bounds,
-        prices=None if search.prices is None else search.prices[order],
+        status=search.status,
+        sentences=search.sentences,
+        bounds=bounds,
+        prices=None if prices is None else prices[order],
         kkt_residual=search.kkt_residual,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -93,6 +93,14 @@ class Partition:
         return len(self.centers)
 
 
+# Told of every partition that a search passes through; what it wants of one beyond the call, it copies.
+Keep = Callable[[Partition], None]
+
+
+def forget(part: Partition) -> None:
+    """Keep nothing."""
+
+
 def hard_stats(distortion: Distortion, items: Items, pairs: Pairs, labels: Labels, changed: int = 0) -> HardStats:
     """The sums of one block for given labels."""
     n_components, block = pairs.distance.shape
@@ -133,10 +141,12 @@ def labelled_pass(engine: Engine, distortion: Distortion, centers: Array, labels
     return stats
 
 
-def alternate(engine: Engine, distortion: Distortion, centers: Array, *, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
+def alternate(
+    engine: Engine, distortion: Distortion, centers: Array, *, bound: float = np.inf, max_passes: int = 300, keep: Keep = forget
+) -> Partition | None:
     """Alternate nearest labels and best centres to a fixed point; the cost never rises.
 
-    None when a component empties, or when the cost will clearly end above ``bound``.
+    None when a component empties, or when the cost will clearly end above ``bound``. ``keep`` is told of every pass.
     """
     labels = np.full(engine.n_items, -1, dtype=np.intp)
     before = np.inf
@@ -144,6 +154,7 @@ def alternate(engine: Engine, distortion: Distortion, centers: Array, *, bound: 
         stats = nearest_pass(engine, distortion, centers, labels)
         if not stats.mass.all():
             return None
+        keep(Partition(labels, centers, stats, at_rest=False))
         fall = before - stats.total
         if stats.changed == 0 and fall <= REST * stats.total:
             return Partition(labels, centers, stats)
@@ -189,15 +200,24 @@ class Free:
     Attributes
     ----------
     engine, distortion
+    keep : callable
+        Told of every partition on the way.
     """
 
     engine: Engine
     distortion: Distortion
+    keep: Keep = forget
     free = True
+
+    def assigned(self, centers: Array, prices: Array | None = None) -> Partition:
+        """The nearest labels for given centres."""
+        labels = np.full(self.engine.n_items, -1, dtype=np.intp)
+        stats = nearest_pass(self.engine, self.distortion, centers, labels)
+        return Partition(labels, centers, stats, at_rest=False)
 
     def alternate(self, centers: Array, prices: Array | None = None, *, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
         """Alternate nearest labels and best centres; see ``alternate``."""
-        return alternate(self.engine, self.distortion, centers, bound=bound, max_passes=max_passes)
+        return alternate(self.engine, self.distortion, centers, bound=bound, max_passes=max_passes, keep=self.keep)
 
     def allows(self, sizes: Labels, before: Labels) -> bool:
         """Whether components may go from the sizes ``before`` to these; none may be empty."""
@@ -216,6 +236,13 @@ class Assigner(Protocol):
     """Who gives items to components: free, or under bounds."""
 
     free: bool
+
+    @property
+    def keep(self) -> Keep:
+        """Told of every partition on the way."""
+
+    def assigned(self, centers: Array, prices: Array | None = None) -> Partition:
+        """Labels for given centres."""
 
     def alternate(self, centers: Array, prices: Array | None = None, *, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
         """Alternate labels and centres to a fixed point; None when one will clearly end above ``bound``."""
@@ -283,6 +310,26 @@ def refilled(engine: Engine, distortion: Distortion, centers: Array) -> Array:
             return centers[stats.mass > 0] if stats.mass.any() else centers[:1]
         centers = centers.copy()
         centers[empty[0]] = item_points(engine, distortion, np.array([worst]))[0]
+
+
+def opened(engine: Engine, distortion: Distortion, centers: Array, n_components: int) -> Array:
+    """Centres, and as many more as are missing: each time the item that is explained worst, while items differ."""
+    explained = distances(engine, distortion, Free(engine, distortion).assigned(centers))
+    least = np.maximum(item_rounding(engine, distortion), NEGLIGIBLE * np.finfo(engine.dtype).eps * explained.sq)
+    nearest = explained.own.copy()
+
+    def kernel(items: Items, where: slice) -> Count:
+        nearest[where] = np.minimum(nearest[where], np.maximum(distortion.pairs(items, centers[-1:]).distance[0], 0))
+        return Count(len(items))
+
+    while len(centers) < n_components:
+        cost = np.where(nearest > least, nearest * explained.weight, 0.0)
+        worst = int(cost.argmax())
+        if cost[worst] == 0:
+            break
+        centers = np.vstack([centers, item_points(engine, distortion, np.array([worst]))])
+        engine.reduce_items(distortion, kernel)
+    return centers
 
 
 def alone(engine: Engine, distortion: Distortion) -> HardStats:

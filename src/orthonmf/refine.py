@@ -472,7 +472,9 @@ def _relabelled(
     sizes = np.bincount(labels, minlength=best.n_components)
     if not assigner.allows(sizes, best.stats.sizes):
         return None
-    return replace(centered(engine, distortion, labels, best.centers), prices=best.prices, charge=assigner.charge(sizes))
+    found = replace(centered(engine, distortion, labels, best.centers), prices=best.prices, charge=assigner.charge(sizes))
+    assigner.keep(found)
+    return found
 
 
 def _one_each(

@@ -110,7 +110,7 @@ class Engine(ABC):
     def __init__(self, n_items: int, n_dims: int, dtype: Any, weight: Array | None, shift: int, team: ThreadTeam) -> None:
         self.n_items, self.n_dims, self.dtype = n_items, n_dims, np.dtype(dtype)
         self.weight, self.shift, self.team = weight, shift, team
-        self.passes = 0
+        self.passes, self.pass_seconds = 0, 0.0
         self._kept: dict[tuple[Framing, int], Any] = {}
 
     @abstractmethod
@@ -162,7 +162,9 @@ class Engine(ABC):
 
     def _sum(self, part: Callable[[slice], Any]) -> Any:
         self.passes += 1
+        began = self.team.clock()
         total = fold(add, self.team.map(part, self.slices))
+        self.pass_seconds = self.team.clock() - began
         if total.count != self.n_items:
             raise IntegrityError(
                 f"A pass over the data saw {total.count} items; expected {self.n_items}. A block was lost or counted twice: "

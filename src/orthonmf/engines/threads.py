@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from _thread import start_new_thread
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
 from queue import Empty, SimpleQueue
 from threading import Event, RLock, Thread
@@ -218,12 +218,19 @@ class ThreadTeam(ExitStack):
     n_jobs : int or None
     deadline : float or None
         Clock time (``time.monotonic``) after which no block is begun.
+
+    Attributes
+    ----------
+    reserve : float
+        Seconds before the deadline that are kept back: no block is begun in them, except ``unhurried``.
     """
 
     def __init__(self, n_jobs: int | None = 1, deadline: float | None = None) -> None:
         super().__init__()
         self._n_jobs = n_jobs
         self.deadline = deadline
+        self.reserve = 0.0
+        self._hurried = True
         self._process: _Process | None = None
         self._workers: _Workers | None = None
 
@@ -249,12 +256,33 @@ class ThreadTeam(ExitStack):
             self._workers.dismiss()
             self._workers = None
 
+    def clock(self) -> float:
+        """Seconds since some time in the past."""
+        return monotonic()
+
+    def left(self) -> float:
+        """Seconds up to the deadline; infinite where there is none."""
+        return float("inf") if self.deadline is None else self.deadline - monotonic()
+
+    def check(self) -> None:
+        """Raise ``TimeLimitReached`` when the time is over."""
+        if self._hurried and self.deadline is not None and self.left() < self.reserve:
+            raise TimeLimitReached
+
+    @contextmanager
+    def unhurried(self) -> Iterator[None]:
+        """Within the block the deadline stops nothing: for what an answer cannot do without."""
+        before, self._hurried = self._hurried, False
+        try:
+            yield
+        finally:
+            self._hurried = before
+
     def map(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterable[Any]:
         """Results in the order of the tasks."""
 
         def timely(task: Any) -> Any:
-            if self.deadline is not None and monotonic() > self.deadline:
-                raise TimeLimitReached
+            self.check()
             return function(task)
 
         if self._process is None or len(tasks) == 1 or (wanted := usable_threads(self._n_jobs)) == 1:
