@@ -1,0 +1,85 @@
+"""What a stopped fit returns: an answer within its bounds, and the best so far."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
+
+from orthonmf import ONMF, estimator
+from orthonmf.engines import threads
+from orthonmf.progress import StopRequested, listening
+
+BOUNDS = {"free": {}, "capacity": {"capacity": 9}, "both": {"capacity": 0.4, "min_size": 0.1}, "vectors": {"capacity": [3, 8, 12, 10]}}
+
+
+class Ticks:
+    """A clock that goes on by one whenever it is looked at: before each block, and at the ends of a pass."""
+
+    def __init__(self):
+        self.now = 0
+
+    def __call__(self):
+        self.now += 1
+        return self.now
+
+
+def gamma(seed, shape):
+    return np.random.default_rng(seed).gamma(1.0, size=shape)
+
+
+def after(ticks, X, monkeypatch, **parameters):
+    clock = Ticks()
+    monkeypatch.setattr(threads, "monotonic", clock)
+    monkeypatch.setattr(estimator, "monotonic", clock)
+    return ONMF(time_limit=ticks, n_jobs=1, **parameters).fit(X)
+
+
+@pytest.mark.filterwarnings("ignore:ONMF did not converge. Stopped")
+@pytest.mark.parametrize(("orthogonal", "scaling"), [("samples", "item"), ("features", "none")])
+@pytest.mark.parametrize("bounds", BOUNDS)
+@pytest.mark.parametrize("seed", [0])
+def test_more_time_is_never_worse(monkeypatch, orthogonal, scaling, bounds, seed):
+    """Also: whatever the limit, there are as many components as asked for, within the bounds."""
+    X = gamma(seed, (30, 4))
+    X = X if orthogonal == "samples" else X.T
+    errors = []
+    for ticks in (1e-9, 40, 80, 150, 300, 600, 10**9):
+        model = after(ticks, X, monkeypatch, n_components=4, orthogonal=orthogonal, scaling=scaling, **BOUNDS[bounds])
+        assert model.n_components_ == 4
+        assert bounds == "free" or model._bounds.outside(model.counts_) == 0, model.counts_
+        errors.append(model.reconstruction_err_)
+    assert model.converged_
+    assert (np.diff(errors) <= 1e-12 * errors[0]).all(), errors  # the errors themselves are rounded
+    assert len(set(errors)) > 2, errors  # what is reached on the way is kept
+
+
+@pytest.mark.parametrize("scaling", ["item", "none"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_stopped_fit_is_within_its_bounds_and_certified_for_them(scaling, seed):
+    X = gamma(seed, (40, 6))
+    with pytest.warns(ConvergenceWarning, match="raise time_limit"):
+        model = ONMF(4, capacity=2, orthogonal="features", scaling=scaling, time_limit=1e-9).fit(X)
+    assert sorted(model.counts_.tolist()) == [1, 1, 2, 2]
+    assert model.certificate_.claims["every size is within its bounds"]
+    assert model.verify(X).claims["every size is within its bounds"]
+
+
+@pytest.mark.parametrize("n_components", [4, "auto"])
+def test_stopping_callback_leaves_the_bounds_as_they_are(n_components):
+    def stop(temperature):
+        raise StopRequested
+
+    X = gamma(0, (40, 6))
+    with listening(stop), pytest.warns(ConvergenceWarning, match="Stopped by a callback"):
+        model = ONMF(n_components, capacity=10).fit(X)
+    assert_array_equal(model.counts_, [10, 10, 10, 10])
+    assert model.certificate_.claims["every size is within its bounds"]
+
+
+@pytest.mark.filterwarnings("ignore:ONMF did not converge. Stopped")
+def test_more_time_is_never_worse_on_samples(monkeypatch):
+    """Swaps are searched for on a sample: what it says is better is better on all items but for the noise of the sample."""
+    X = gamma(0, (5000, 4))
+    errors = [after(ticks, X, monkeypatch, n_components=6).reconstruction_err_ for ticks in (1e-9, 400, 800)]
+    assert (np.diff(errors) <= 1e-3 * errors[0]).all(), errors
+    assert len(set(errors)) > 2, errors
