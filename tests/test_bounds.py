@@ -17,6 +17,15 @@ def lower(min_size, n_components=3, n_items=100):
     return parse_bounds(None, min_size, n_components, n_items).lower.tolist()
 
 
+@pytest.mark.parametrize(("min_size", "n_items", "n_components"), [([0, 4], 4, 1), ([0, 0, 3], 4, 2), ([5, 0], 5, 1)])
+def test_least_size_zero_leaves_no_component_empty(min_size, n_items, n_components):
+    # [0, 0, 3] of 4 items: 3 + 1 + 1 = 5 are needed, one too many
+    with pytest.raises(InfeasibleCapacityError, match=f"no component is left empty.*set n_components to {n_components}"):
+        parse_bounds(None, min_size, len(min_size), n_items)
+    assert parse_bounds(None, min_size, len(min_size), n_items, empty=True).lower.tolist() == min_size
+    assert parse_bounds(None, min_size, len(min_size), n_items + 1).lower.tolist() == min_size
+
+
 def test_nothing_given_bounds_nothing():
     assert parse_bounds(None, None, 3, 10) is None
 

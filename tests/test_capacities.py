@@ -1,5 +1,7 @@
 """Bounds on sizes in the estimator: the paper's genes, every configuration, the barrier flow on its way."""
 
+import dataclasses
+import re
 import warnings
 from itertools import product
 
@@ -13,6 +15,7 @@ from orthonmf import ONMF
 from orthonmf.datasets import make_onmf
 from orthonmf.exceptions import InvalidInputError
 from orthonmf.solvers import cbf, flow
+from orthonmf.solvers.dual import DualParameters
 
 TIMES = range(7)
 # Mean squared distance to the centre on the paper's genes, k = 3: the best known, to two digits.
@@ -316,10 +319,47 @@ def test_flow_refuses_above_its_memory():
     model.set_params(solver_options={"max_bytes": needed, "beta_stop": 10.0}).fit(X)
 
 
-@pytest.mark.parametrize(("solver", "option"), [("dual", "gamma"), ("cbf", "gamma")])
-def test_unknown_solver_options_are_named(solver, option):
-    with pytest.raises(InvalidInputError, match=option):
-        ONMF(2, capacity=30, solver=solver, solver_options={option: 1.0}).fit(groups())
+@pytest.mark.parametrize("bounds", [{}, {"capacity": 30}], ids=["free", "bounded"])
+@pytest.mark.parametrize("solver", ["auto", "dual", "cbf"])
+@pytest.mark.parametrize("options", [{"gamma": 1.0}, {3: 1.0}, {"growth": 3.0, None: 1.0}], ids=str)
+def test_unknown_solver_options_are_named(solver, options, bounds):
+    with pytest.raises(InvalidInputError, match=f"{list(options)[-1]!r}, which is not known; expected a dict with names among .*growth"):
+        ONMF(2, solver=solver, solver_options=options, **bounds).fit(groups())
+
+
+@pytest.mark.parametrize(
+    ("solver", "name", "value"),
+    [
+        ("auto", "growth", 1.0),
+        ("dual", "growth", 1.0),
+        ("dual", "growth", 0.5),
+        ("dual", "growth", 1 + 1e-9),  # millions of temperatures
+        ("dual", "growth", np.nan),
+        ("dual", "growth", np.inf),
+        ("dual", "growth", "2"),
+        ("dual", "growth", True),
+        ("dual", "seed", -1),
+        ("dual", "seed", 0.5),
+        ("cbf", "growth", 1.0),
+        ("cbf", "beta_stop", -1.0),
+        ("cbf", "max_steps", 0),
+        ("cbf", "max_steps", 2.5),
+        ("cbf", "metric", "l1"),
+        ("cbf", "tol", None),
+    ],
+)
+def test_solver_options_out_of_range_are_named_before_any_work(solver, name, value):
+    with pytest.raises(InvalidInputError, match=re.escape(f"{name}={value!r}") + " is not .*expected"):
+        ONMF(2, capacity=30, solver=solver, solver_options={name: value}).fit(groups())
+
+
+def test_every_constant_of_a_solver_has_a_range():
+    # each refuses None, and its own default passes
+    for parameters in (DualParameters(), flow.FlowParameters()):
+        for each in dataclasses.fields(parameters):
+            with pytest.raises(InvalidInputError, match=f"{each.name}=None"):
+                type(parameters).of({each.name: None})
+            assert type(parameters).of({each.name: each.default}) == parameters
 
 
 def test_flow_reads_its_constants(monkeypatch):
@@ -334,6 +374,19 @@ def test_flow_reads_its_constants(monkeypatch):
     options = {"descent_rate": 0.5, "capacity_rate": 3.0, "growth": 3.0, "beta_stop": 50.0}
     ONMF(2, capacity=25, solver="cbf", solver_options=options).fit(groups())
     assert {name: getattr(seen[0], name) for name in options} == options
+
+
+@pytest.mark.parametrize("orthogonal", ["samples", "features"])
+@pytest.mark.parametrize("scaling", ["item", "none"])
+@pytest.mark.parametrize(("capacity", "n_components"), [(5, 2), (4, 3), (0.3, 4), (1, 10)])
+def test_equal_items_get_as_many_components_as_the_capacity_needs(capacity, n_components, scaling, orthogonal):
+    # ten items of at most 5, 4, 3 and 1
+    X = np.ones((10, 3)) if orthogonal == "samples" else np.ones((3, 10))
+    model = ONMF(capacity=capacity, scaling=scaling, orthogonal=orthogonal).fit(X)
+    assert model.n_components_ == n_components
+    assert model.counts_.sum() == 10
+    assert model.counts_.max() <= -(-10 // n_components)
+    assert model.verify(X).holds
 
 
 # -- odd data ------------------------------------------------------------------------------------------------

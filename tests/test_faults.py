@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import resource
 import signal
 import sys
@@ -194,10 +195,20 @@ def test_more_components_than_items_are_refused():
         ("tol", np.inf),
         ("max_iter", 0),
         ("time_limit", -1.0),
+        ("n_jobs", "2"),
+        ("n_jobs", 0),
+        ("n_jobs", 1.5),
+        ("n_jobs", np.nan),
+        ("n_jobs", True),
+        ("random_state", "seven"),
+        ("random_state", -1),
+        ("random_state", 1.5),
+        ("solver_options", ["growth"]),
+        ("solver_options", "growth"),
     ],
 )
 def test_parameter_out_of_range_is_named(parameter, value):
-    refuse(np.ones((4, 3)), f"{parameter}={value!r}".replace(".", r"\."), **{parameter: value})
+    refuse(np.ones((4, 3)), re.escape(f"{parameter}={value!r}"), **{parameter: value})
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_random_state
 
 from ._arithmetic import own_arithmetic
 from ._typing import Array
@@ -43,6 +43,25 @@ def check_positive(name: str, value: Any, *, above: float = 0.0, word: str | Non
     if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)) or value <= above:
         choice = "" if word is None else f"{word!r} or "
         raise InvalidInputError(f"{name}={value!r} is not usable; expected {choice}a finite number above {above:g}.")
+
+
+def check_jobs(value: Any) -> None:
+    """Refuse anything but a number of threads as joblib counts them, or None."""
+    if value is not None and (isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value == 0):
+        raise InvalidInputError(
+            f"n_jobs={value!r} is not usable; expected a whole number of threads, −1 for all cores, −2 for all but one, or None for those "
+            "that are free."
+        )
+
+
+def check_seed(value: Any) -> None:
+    """Refuse what does not seed random numbers."""
+    try:
+        check_random_state(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"random_state={value!r} is not usable; expected a whole number from 0 to 2**32 − 1, a numpy.random.RandomState, or None."
+        ) from error
 
 
 @own_arithmetic

@@ -198,8 +198,9 @@ class Bounded:
     @property
     def tiers(self) -> Tiers:
         """The bounds as columns."""
-        least = self.least if self.engine.n_items >= len(self.bounds.upper) else 0
-        return Tiers(self.bounds, np.full(len(self.bounds.upper), least), self.engine.n_items)
+        least = np.full(len(self.bounds.upper), self.least)
+        needed = least if self.bounds.soft else np.maximum(self.bounds.lower, least)
+        return Tiers(self.bounds, least * (needed.sum() <= self.engine.n_items), self.engine.n_items)
 
     def _costs(self, centers: Array) -> TieredCosts | HeldCosts:
         costs = ItemCosts(self.engine, self.distortion, centers)

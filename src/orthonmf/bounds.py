@@ -74,8 +74,10 @@ class Bounds:
         return bool((self.lower == self.lower[0]).all() and (self.upper == self.upper[0]).all())
 
 
-def parse_bounds(capacity: Any, min_size: Any, n_components: int, n_items: int, penalty: float = inf) -> Bounds | None:
-    """Bounds from ``capacity`` and ``min_size``; None when neither is given.
+def parse_bounds(
+    capacity: Any, min_size: Any, n_components: int, n_items: int, penalty: float = inf, *, empty: bool = False
+) -> Bounds | None:
+    """Bounds from ``capacity`` and ``min_size``; None when neither is given. ``empty`` says whether a component may have no item.
 
     An int counts items, a float in (0, 1] is a fraction: 1 is one item, 1.0 is all. Fractions are taken in exact decimal arithmetic,
     rounded down for upper and up for lower bounds: 0.29 of 100 is 29.
@@ -89,6 +91,8 @@ def parse_bounds(capacity: Any, min_size: Any, n_components: int, n_items: int, 
         raise InvalidInputError(f"min_size {lower[j]} is above capacity {upper[j]} for component {j}; expected min_size at most capacity.")
     if penalty == inf:
         _check_sums(capacity, lower, upper, n_items)
+        if not empty:
+            _check_none_empty(lower, n_items)
     return Bounds(lower, upper, _listed(capacity) or _listed(min_size), penalty)
 
 
@@ -123,6 +127,15 @@ def _check_sums(capacity: Any, lower: Labels, upper: Labels, n_items: int) -> No
         raise InfeasibleCapacityError(
             f"The least sizes {_brief(lower)} ask for {int(lower.sum())} items, {short} more than the {n_items} there are; lower "
             "min_size, or ask for fewer components."
+        )
+
+
+def _check_none_empty(lower: Labels, n_items: int) -> None:
+    zero = int((lower == 0).sum())
+    if (short := int(lower.sum()) + zero - n_items) > 0:
+        raise InfeasibleCapacityError(
+            f"The least sizes {_brief(lower)} ask for {int(lower.sum())} of {n_items} items, which is {short} too many: no component is "
+            f"left empty, also where min_size is 0. Lower min_size, or set n_components to {len(lower) - short}."
         )
 
 

@@ -18,7 +18,16 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 from ._arithmetic import own_arithmetic
 from ._factorization import Factorization
 from ._typing import Array, Labels
-from ._validation import Layout, check_choice, check_count, check_numbers, check_positive, check_sample_weight
+from ._validation import (
+    Layout,
+    check_choice,
+    check_count,
+    check_jobs,
+    check_numbers,
+    check_positive,
+    check_sample_weight,
+    check_seed,
+)
 from .bounded import Bounded
 from .bounds import least_components, most_components, parse_bounds
 from .certificate import Certificate, certify
@@ -30,6 +39,7 @@ from .factorize import MAX_COMPONENTS, Request, Result, factorize
 from .factors import Assigned, Factors, one_per_row
 from .progress import CallbackSupport, Monitor, Reporter, history, in_units, with_callbacks
 from .solvers import REGISTRY as SOLVERS
+from .solvers import solver_parameters
 from .status import Status
 from .transitions import persistence
 
@@ -61,7 +71,7 @@ class ONMF(CallbackSupport, Factorization):
         Most items in a component: an int counts items, a float in (0, 1] is a fraction of them (rounded down), one value for all
         components or one for each. The bound is hard: it is never exceeded.
     min_size : int, float, array-like or None, default=None
-        Fewest items in a component, in the same forms (fractions are rounded up).
+        Fewest items in a component, in the same forms (fractions are rounded up). No component is left empty, also where this is 0.
     capacity_penalty : float or None, default=None
         None makes the bounds hard. A number makes them soft: each item too many or too few in a component then costs this many times
         the mean squared norm of an item, and bounds that no partition can meet are no error.
@@ -69,7 +79,7 @@ class ONMF(CallbackSupport, Factorization):
         How bounds are met along the annealing: "dual" (the default) by annealed prices, "cbf" by the control-barrier flow of [1]_,
         which holds n × k numbers.
     solver_options : dict or None, default=None
-        Constants of the solver: ``growth`` for "dual"; the fields of ``orthonmf.solvers.flow.FlowParameters`` for "cbf".
+        Constants of the solver: ``growth`` and ``seed`` for "dual"; the fields of ``orthonmf.solvers.flow.FlowParameters`` for "cbf".
     rounding : {"exact", "nearest"}, default="exact"
         How the relaxed solution becomes labels: by the exact assignment under the bounds, or each item to its most probable
         component, as in [1]_, which may exceed a capacity and is not refined.
@@ -383,7 +393,7 @@ class ONMF(CallbackSupport, Factorization):
         """
         check_is_fitted(self)
         X = self._checked_again(X)
-        bounds = parse_bounds(capacity, min_size, self.n_components_, X.shape[0])
+        bounds = parse_bounds(capacity, min_size, self.n_components_, X.shape[0], empty=True)
         if bounds is None:
             return self._assigned(X).labels
         with ThreadTeam(self.n_jobs) as team, closing(team):
@@ -514,6 +524,7 @@ class ONMF(CallbackSupport, Factorization):
         check_choice("scaling", self.scaling, tuple(REGISTRY))
         check_choice("engine", self.engine, ("auto", *ENGINES))
         check_choice("solver", self.solver, ("auto", *SOLVERS))
+        solver_parameters(self.solver, self.solver_options)
         check_choice("rounding", self.rounding, ("exact", "nearest"))
         check_positive("schedule", self.schedule, above=1.0, word="adaptive")
         check_positive("tol", self.tol)
@@ -524,6 +535,8 @@ class ONMF(CallbackSupport, Factorization):
                 raise InvalidInputError("solver='cbf' keeps hard bounds at every step; with capacity_penalty use solver='dual' or 'auto'.")
         if self.time_limit is not None:
             check_positive("time_limit", self.time_limit)
+        check_jobs(self.n_jobs)
+        check_seed(self.random_state)
 
     def _sizes(self, item_size: Any, n_items: int) -> tuple[Array | None, float]:
         """The sizes of the items in units of their mean, and their sum; None where all count the same."""
@@ -567,7 +580,7 @@ class ONMF(CallbackSupport, Factorization):
             capacity_penalty=self.capacity_penalty,
             total_size=total_size,
             solver=self.solver,
-            solver_options=dict(self.solver_options or {}),
+            solver_parameters=solver_parameters(self.solver, self.solver_options),
             rounding=self.rounding,
             tol=self.tol,
             max_iter=self.max_iter,

@@ -83,7 +83,7 @@ class Request:
     capacity_penalty: float | None
     total_size: float
     solver: str
-    solver_options: dict[str, Any]
+    solver_parameters: Any
     rounding: str
     tol: float
     max_iter: int
@@ -269,7 +269,7 @@ def _number(annealing: Annealing, search: Search, engine: Engine, least: int) ->
 
 def _settle(engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search) -> None:
     """The end of the search, on all items."""
-    n_components = len(search.centers) if request.n_components is None else request.n_components
+    n_components = request.n_components or max(len(search.centers), request.min_components)
     bounds = _bounds(engine, request, n_components)
     if request.refine and (bounds is None or engine.n_items <= BOUNDED_SEARCH_ITEMS):
         monitor.stage(f"refining {len(search.centers)} components on {engine.n_items} items")
@@ -335,7 +335,7 @@ def _bound_search(engine: Engine, distortion: Distortion, request: Request, moni
     ordered = bounds.taken(order)
     assign, free = _within(engine, distortion, bounds, search.centers, len(order))
     search.under(bounds, assign, free)
-    relaxed = bounded_solver(request.solver)(engine, distortion, ordered, monitor, request.solver_options)
+    relaxed = bounded_solver(request.solver)(engine, distortion, ordered, monitor, request.solver_parameters)
     search.kkt_residual = relaxed.kkt_residual
     if engine.size is not None:
         found = weighed(engine, distortion, ordered, monitor, relaxed)

@@ -12,7 +12,6 @@ from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.base import weighted_mean
 from orthonmf.engines.dense import DenseEngine
-from orthonmf.exceptions import InvalidInputError
 from orthonmf.progress import Monitor
 from orthonmf.solvers import dual
 from orthonmf.solvers.dual import Dual, Priced
@@ -363,9 +362,3 @@ def test_equal_items_stay_together():
     centers, prices = problem.expanded(end)
     assert centers.shape[0] == 2
     assert_allclose(prices, 0)
-
-
-def test_unknown_options_are_named():
-    problem = build(np.arange(4.0)[:, None], [2, 2])
-    with pytest.raises(InvalidInputError, match="'gamma'"):
-        dual.solve(problem.engine, problem.distortion, problem.bounds, Monitor(), {"gamma": 1})

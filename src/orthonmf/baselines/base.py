@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._arithmetic import own_arithmetic
 from .._factorization import Factorization
 from .._typing import Array, Labels
-from .._validation import check_choice, check_count, check_positive
+from .._validation import check_choice, check_count, check_positive, check_seed
 from ..exceptions import InvalidInputError
 from ..factors import one_per_row
 from ..metrics import reconstruction_error
@@ -199,6 +199,7 @@ class Baseline(Factorization, ABC):
         check_choice("orthogonal", self.orthogonal, ("samples", "features"))
         check_count("max_iter", self.max_iter, least=1)
         check_positive("tol", self.tol)
+        check_seed(self.random_state)
 
     def _check_shape(self, n_items: int, n_dims: int) -> None:
         """Refuse more components than items."""

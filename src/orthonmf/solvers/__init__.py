@@ -1,6 +1,7 @@
 """Solvers: how responsibilities, prices and centres are found at a temperature. One file each.
 
-``gibbs`` serves free components. The registry maps the name of a solver for bounded ones to its function, imported when asked for.
+``gibbs`` serves free components. The registry maps the name of a solver for bounded ones to its function and to the `Options` that it
+takes, imported when asked for.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ from typing import Any
 from .._registry import imported
 
 REGISTRY = {
-    "dual": "orthonmf.solvers.dual:solve",
-    "cbf": "orthonmf.solvers.cbf:solve",
+    "dual": ("orthonmf.solvers.dual:solve", "orthonmf.solvers.dual:DualParameters"),
+    "cbf": ("orthonmf.solvers.cbf:solve", "orthonmf.solvers.flow:FlowParameters"),
 }
 
 
 def bounded_solver(name: str) -> Callable[..., Any]:
-    """The function registered under ``name``: (engine, distortion, bounds, monitor, options) → Relaxed."""
-    found: Callable[..., Any] = imported(REGISTRY["dual" if name == "auto" else name])
+    """The function registered under ``name``: (engine, distortion, bounds, monitor, parameters) → Relaxed."""
+    found: Callable[..., Any] = imported(REGISTRY["dual" if name == "auto" else name][0])
     return found
+
+
+def solver_parameters(name: str, given: Any) -> Any:
+    """The constants of the solver registered under ``name``, from what a user wrote."""
+    return imported(REGISTRY["dual" if name == "auto" else name][1]).of(given)

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .._typing import Array
 from ..bounds import Bounds
 from ..distortion.base import Distortion
 from ..engines.base import Engine
-from ..exceptions import InvalidInputError
 from ..progress import Monitor, Temperature
 from .base import Relaxed
 from .flow import FlowParameters, FlowResult, barrier_flow
 
 
-def solve(engine: Engine, distortion: Distortion, bounds: Bounds, monitor: Monitor, options: dict[str, Any]) -> Relaxed:
+def solve(engine: Engine, distortion: Distortion, bounds: Bounds, monitor: Monitor, parameters: FlowParameters) -> Relaxed:
     """Follow the barrier flow to its KKT point at the last temperature."""
-    known = FlowParameters.__dataclass_fields__
-    for name in options:
-        if name not in known:
-            raise InvalidInputError(f"solver_options has {name!r}; expected names among {', '.join(known)}.")
     whole = engine.select(np.arange(engine.n_items))
     items = distortion.items(whole.rows(slice(0, whole.n_items)), whole.block_weight(slice(0, whole.n_items)))
     if not items.weight.any():
@@ -29,7 +22,7 @@ def solve(engine: Engine, distortion: Distortion, bounds: Bounds, monitor: Monit
         return Relaxed(np.repeat(distortion.origin(), k, axis=0), np.zeros(k), 0.0)
     cost = distortion.flow_cost(distortion.points(items, np.arange(len(items))), items.weight)
     lower, upper = bounds.lower.astype(np.float64), bounds.upper.astype(np.float64)
-    found = barrier_flow(cost, upper, min_size=lower, parameters=FlowParameters(**options))
+    found = barrier_flow(cost, upper, min_size=lower, parameters=parameters)
     _report(found, monitor, float(items.weight.sum()))
     return Relaxed(_centers(distortion, found), found.prices, found.kkt_residual)
 

@@ -14,20 +14,20 @@ stands for several *slots* s_j and has their bounds in common; a split divides t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from .._typing import Array
+from .._validation import check_count, check_positive
 from ..bounds import Bounds
 from ..distortion.base import Distortion, Items, Pairs
 from ..engines.base import Engine, sample
-from ..exceptions import InvalidInputError
 from ..partition import Count, Partition
 from ..progress import Monitor, Temperature
 from ..state import Additive, State
 from ..transitions import critical_values
 from .base import Relaxed, loads
+from .options import LEAST_GROWTH, Options, option
 
 # Least entropy weight of an item, as a fraction of the mean.
 FLOOR = 1e-3
@@ -42,6 +42,22 @@ KKT_TOL, KKT_ALTERNATIONS = 1e-6, 100
 START, GROWTH, STOP = 0.5, 1.5, 300.0
 # Ridge of Newton's equations, relative to the largest curvature there can be.
 RIDGE = 1e-10
+
+
+@dataclass(frozen=True)
+class DualParameters(Options):
+    """Constants of the annealed prices.
+
+    Parameters
+    ----------
+    growth : float
+        The factor between temperatures, above 1.001.
+    seed : int
+        Chooses the sample of large data on which the prices are annealed.
+    """
+
+    growth: float = option(GROWTH, check_positive, above=LEAST_GROWTH)
+    seed: int = option(0, check_count, least=0)
 
 
 @dataclass(frozen=True)
@@ -347,15 +363,12 @@ class Dual:
 SAMPLE_ITEMS, SAMPLE_PER_COMPONENT = 256, 16
 
 
-def solve(engine: Engine, distortion: Distortion, bounds: Bounds, monitor: Monitor, options: dict[str, Any]) -> Relaxed:
+def solve(engine: Engine, distortion: Distortion, bounds: Bounds, monitor: Monitor, parameters: DualParameters) -> Relaxed:
     """Anneal centres and prices under the bounds, on a sample of large data."""
-    for name in options:
-        if name not in ("growth", "seed"):
-            raise InvalidInputError(f"solver_options has {name!r}; for solver 'dual' expected 'growth' or 'seed'.")
     few = max(SAMPLE_ITEMS, SAMPLE_PER_COMPONENT * len(bounds.upper))
-    small = sample(engine, few, options.get("seed", 0))
+    small = sample(engine, few, parameters.seed)
     here = bounds.scaled(engine.n_items, small.n_items)
-    dual = Dual(small, distortion, here, monitor, options.get("growth", GROWTH), bounds.penalty)
+    dual = Dual(small, distortion, here, monitor, parameters.growth, bounds.penalty)
     at = dual.run()
     centers, prices = dual.expanded(at)
     return Relaxed(centers, prices, at.residual, at.priced.beta)

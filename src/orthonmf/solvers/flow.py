@@ -33,7 +33,9 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 
 from .._typing import Array
+from .._validation import check_choice, check_count, check_positive
 from ..exceptions import InfeasibleCapacityError, InvalidInputError
+from .options import LEAST_GROWTH, Options, option
 from .qp import VelocityProblem, VelocitySolution, box_bound, solve_velocities
 
 __all__ = [
@@ -132,7 +134,7 @@ class LineCost:
 
 
 @dataclass(frozen=True)
-class FlowParameters:
+class FlowParameters(Options):
     """Constants of the flow, all positive.
 
     Parameters
@@ -146,7 +148,7 @@ class FlowParameters:
     slack_weight : float
         q, the weight of the slack in the descent, in units of βΩ/(τ̄V).
     beta_start, beta_stop, growth : float
-        β_0, β_max and the factor α > 1 between temperatures, with β in units of one over the mean distortion
+        β_0, β_max and the factor α > 1.001 between temperatures, with β in units of one over the mean distortion
         about the best single centre. Up to 0.5 Euclidean components coincide, as β_cr = 1/(2 λ_max(Cov)).
     step_size : float
         dt of the first step at each temperature.
@@ -166,30 +168,21 @@ class FlowParameters:
         Memory above which the flow refuses to start.
     """
 
-    descent_rate: float = 1.0
-    capacity_rate: float = 2.0
-    box_rate: float = 2.0
-    slack_weight: float = 3.0
-    beta_start: float = 0.5
-    beta_stop: float = 1e6
-    growth: float = 2.0
-    step_size: float = 0.1
-    max_steps: int = 1000
-    tol: float = 1e-4
-    metric: Literal["fisher", "euclidean"] = "fisher"
-    center_rate: float = 4.0
-    perturbation: float = 1e-2
-    entropy_floor: float = 1e-3
-    max_bytes: int = 2 * 2**30
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name != "metric" and not 0 < value < np.inf:
-                raise InvalidInputError(f"{name} must be positive and finite, got {value}.")
-        if self.growth <= 1:
-            raise InvalidInputError(f"growth must exceed 1, got {self.growth}.")
-        if self.metric not in ("fisher", "euclidean"):
-            raise InvalidInputError(f'metric must be "fisher" or "euclidean", got {self.metric!r}.')
+    descent_rate: float = option(1.0, check_positive)
+    capacity_rate: float = option(2.0, check_positive)
+    box_rate: float = option(2.0, check_positive)
+    slack_weight: float = option(3.0, check_positive)
+    beta_start: float = option(0.5, check_positive)
+    beta_stop: float = option(1e6, check_positive)
+    growth: float = option(2.0, check_positive, above=LEAST_GROWTH)
+    step_size: float = option(0.1, check_positive)
+    max_steps: int = option(1000, check_count, least=1)
+    tol: float = option(1e-4, check_positive)
+    metric: Literal["fisher", "euclidean"] = option("fisher", check_choice, choices=("fisher", "euclidean"))
+    center_rate: float = option(4.0, check_positive)
+    perturbation: float = option(1e-2, check_positive)
+    entropy_floor: float = option(1e-3, check_positive)
+    max_bytes: int = option(2 * 2**30, check_count, least=1)
 
 
 @dataclass(frozen=True)
