@@ -1,5 +1,6 @@
 """Files read by a process of their own: the same data, and a process that may die."""
 
+import gzip
 import subprocess
 import sys
 
@@ -114,6 +115,14 @@ def test_a_reader_that_takes_too_much_memory_is_refused_it(path, monkeypatch):
     monkeypatch.setenv("ORTHONMF_READ_GIB", "0.5")
     with pytest.raises(InvalidInputError, match=r"data\.h5 does not fit in memory: .*may take 0\.5 GiB; ORTHONMF_READ_GIB sets another"):
         read(path, key="large")
+
+
+@linux
+def test_compressed_text_may_take_no_more_memory_than_others(tmp_path, monkeypatch):
+    (tmp_path / "data.csv.gz").write_bytes(gzip.compress(b"1\n" * 2**27, 1))
+    monkeypatch.setenv("ORTHONMF_READ_GIB", "0.25")
+    with pytest.raises(InvalidInputError, match=r"data\.csv\.gz does not fit in memory: .*may take 0\.25 GiB; ORTHONMF_READ_GIB sets"):
+        read(tmp_path / "data.csv.gz")
 
 
 @pytest.mark.parametrize("value", ["", "x", "0", "-1", "nan", "inf"])

@@ -70,7 +70,7 @@ def check_names(model: ONMF, data: Data, path: Path) -> None:
     """Refuse data whose columns are not those of the fit, in their order."""
     known, given = getattr(model, "feature_names_in_", None), data.column_names
     if known is not None and given is not None:
-        _check_known(known.astype(str), given, path)
+        _check_known(known, given, path)
     if data.X.shape[1] != model.n_features_in_:
         raise InvalidInputError(
             f"{path} has {data.X.shape[1]} columns of numbers, the model was fitted on {model.n_features_in_}; keep those of the fit."
@@ -78,7 +78,7 @@ def check_names(model: ONMF, data: Data, path: Path) -> None:
 
 
 def _check_known(known: Array, given: Array, path: Path) -> None:
-    missing, more = ([str(name) for name in some if name not in set(others)] for some, others in ((known, given), (given, known)))
+    missing, more = _without(known, set(given)), _without(given, set(known))
     if missing:
         raise InvalidInputError(
             f"{path} has no column {', '.join(map(repr, missing[:3]))}, which the model was fitted on; add what is missing."
@@ -92,6 +92,10 @@ def _check_known(known: Array, given: Array, path: Path) -> None:
             f"{path}: column {j + 1} of numbers is {str(given[j])!r}, in the fit it was {str(known[j])!r}; bring the columns into the "
             "order of the fit."
         )
+
+
+def _without(names: Array, others: set[str]) -> list[str]:
+    return [str(name) for name in names if name not in others]
 
 
 @contextmanager

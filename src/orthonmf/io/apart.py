@@ -1,9 +1,9 @@
 """Files read in a process of their own, which may die of them.
 
 HDF5, Parquet and MatrixMarket are read by libraries in C and C++, and compressed files may hold a thousand times their size: a damaged
-file can crash its reader, hold it up for ever, or take all memory. The command line therefore reads through this module. Text that we parse
-ourselves and .npy, which is mapped and not read, are read where they are asked for; all other files by a new Python process, under two
-limits that the kernel keeps:
+file can crash its reader, hold it up for ever, or take all memory. The command line therefore reads through this module. Plain text, which
+we parse ourselves, and .npy, which is mapped and not read, are read where they are asked for; all other files by a new Python process,
+under two limits that the kernel keeps:
 
 - **Time**: a minute, and a second more for each MiB of the file; other than on Windows. ``ORTHONMF_READ_SECONDS`` sets another limit.
 - **Memory**: what the machine has; on Linux. ``ORTHONMF_READ_GIB`` sets another limit.
@@ -54,7 +54,7 @@ serve(*sys.argv[1:])
 def read(path: str | os.PathLike[str], *, key: str | None = None) -> Data:
     """As ``orthonmf.io.read``, by a process of its own where the file could end this one."""
     path = Path(path)
-    if place(path) in HARMLESS:
+    if place(path) in HARMLESS and path.suffix.lower() != ".gz":
         return read_here(path, key=key)
     answer = _asked("matrix", path, _size(path), *([] if key is None else [key]))
     head, arrays = answer.head, answer.arrays
