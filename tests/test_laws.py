@@ -107,6 +107,21 @@ def test_common_weight_changes_nothing(orthogonal, scaling, make):
         assert_allclose(model.reconstruction_err_, math.sqrt(common) * plain.reconstruction_err_, rtol=1e-9)
 
 
+@pytest.mark.parametrize("exponent", [-1000, -500, 500, 1000])
+@pytest.mark.parametrize("bounds", [{}, {"capacity": 0.6}], ids=["free", "bounded"])
+def test_common_weight_of_any_size_changes_no_bit(orthogonal, scaling, bounds, exponent):
+    # errors are multiplied by √4**e = 2**e, which is exact; so is √N in the components of samples without scales
+    X = oriented(separated_items(scaling), orthogonal)
+    weight = np.random.default_rng(0).uniform(0.3, 0.9, len(X))
+    expected = fit(X, orthogonal, scaling, weight=weight, **bounds)
+    found = fit(X, orthogonal, scaling, weight=np.ldexp(weight, exponent), **bounds)
+    assert_array_equal(found.labels_, expected.labels_)
+    root = exponent // 2 if (orthogonal, scaling) == ("samples", "none") else 0
+    assert_array_equal(found.components_, np.ldexp(expected.components_, root))
+    assert found.reconstruction_err_ == math.ldexp(expected.reconstruction_err_, exponent // 2)
+    assert found.verify(X, sample_weight=np.ldexp(weight, exponent)).holds
+
+
 @pytest.mark.parametrize("make", [separated_items, cloud_items])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("seed", range(3))

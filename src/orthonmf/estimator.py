@@ -617,7 +617,9 @@ class ONMF(CallbackSupport, Factorization):
 
     def _unit(self, engine: Engine) -> int:
         """d in the units of X is d in the engine's units times 4**−unit, so β is β times 4**unit; a line has no units."""
-        return 0 if self.scaling == "item" else engine.shift
+        if self.scaling == "item":
+            return 0
+        return engine.shift if self.orthogonal == "samples" else engine.shift + engine.weight_shift
 
     def _store(self, engine: Engine, result: Result, dtype: Any) -> None:
         """Set the fitted attributes, in the units of X."""
@@ -646,4 +648,4 @@ class ONMF(CallbackSupport, Factorization):
         claim = factors.claim(engine, assigned)
         given = engine.n_items == len(self.labels_)
         bounds, engine.size = (self._bounds, self._item_size) if given else (None, None)
-        return certify(engine, factors.distortion(engine), claim, bounds, self._prices).in_units(-engine.shift)
+        return certify(engine, factors.distortion(engine), claim, bounds, self._prices).in_units(-engine.shift - engine.weight_shift)

@@ -64,7 +64,7 @@ class Factors:
     @classmethod
     def of(cls, engine: Engine, result: Result, orthogonal: str, scaling: str, dtype: Any) -> Factors:
         """The factors of a result."""
-        each = np.ones(engine.n_items) if engine.weight is None else engine.weight
+        each = np.ones(engine.n_items) if engine.weight is None else np.ldexp(engine.weight, -2 * engine.weight_shift)
         weight = np.bincount(result.labels, each, len(result.centers))
         unit = 0 if scaling == "item" else -engine.shift
         components = np.ldexp(result.centers, unit)

@@ -104,6 +104,8 @@ class Engine(ABC):
     row_width: int
     #: Whether items are formed in their frame; if not, distances carry the rounding of ‖x‖², not of the distance to the reference.
     forms_rows = True
+    #: Weights are seen as w · 4**weight_shift.
+    weight_shift = 0
     #: What each item counts towards a soft bound, float64 with mean one; None where all count the same.
     size: Array | None = None
 
