@@ -174,6 +174,7 @@ class Annealing:
             if settled.state.n_components >= goal:  # what gives way next need not be known
                 break
             view = self._look(settled)
+        self.exhausted |= max(self.states) >= self.engine.n_items
         return self.states[max(m for m in self.states if m <= n_components)]
 
     def harden(self, state: State) -> State:

@@ -20,7 +20,6 @@ from .partition import (
     HardStats,
     Keep,
     Partition,
-    alone,
     alternate,
     centered,
     finest,
@@ -35,6 +34,7 @@ from .partition import (
 )
 from .progress import Monitor, StopRequested, Temperature, plane
 from .refine import refine, rehearsed
+from .sampling import coreset, mergeable, merged
 from .schedule import Adaptive, Geometric, Schedule
 from .search import Answer, Assign, Search
 from .solvers import bounded_solver
@@ -137,31 +137,36 @@ def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
     """Anneal, refine and order the components; when the time is over or a callback says so, take the best answer so far."""
     team = engine.team
     with team.unhurried():  # without a first answer there is nothing to show
-        distortion = REGISTRY[request.scaling].of(engine)
-        small = _small(engine, distortion, request)
-        search = _first_answer(engine, small, distortion, request)
+        # Bounds count items; without them equal items always go together.
+        free = _bounds(engine, request, request.n_components or request.min_components) is None
+        work = merged(engine)[0] if free and mergeable(engine) else engine
+        distortion = REGISTRY[request.scaling].of(work)
+        small = _small(work, distortion, request)
+        search = _first_answer(work, small, distortion, request)
     try:
-        apart = spread(engine, distortion)
-        if apart <= finest(engine, distortion, apart=apart):
+        apart = spread(work, distortion)
+        if apart <= finest(work, distortion, apart):
             search.centers = distortion.origin()
             search.remarks.append(distortion.alike)
         else:
-            _anneal(engine, small, distortion, request, monitor, search)
-        _settle(engine, distortion, request, monitor, search)
+            _anneal(work, small, distortion, request, monitor, search)
+        _settle(work, distortion, request, monitor, search)
     except TimeLimitReached:
         search.fault(Status.TIME_LIMIT)
     except StopRequested:
         search.fault(Status.CALLBACK)
     with team.unhurried():
         search.tried()
+        if work is not engine:
+            engine.passes += work.passes
         return _finished(engine, distortion, search, monitor)
 
 
 def _small(engine: Engine, distortion: Distortion, request: Request) -> Engine:
     """The items that are annealed."""
     asked = request.n_components
-    small = sample(engine, RANK_ITEMS if asked is None else max(ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT * asked), request.seed)
-    return small if alone(small, distortion).mass.any() else engine  # zero items have no direction
+    few = RANK_ITEMS if asked is None else max(ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT * asked)
+    return coreset(engine, distortion, few, request.seed)
 
 
 def _first_answer(engine: Engine, small: Engine, distortion: Distortion, request: Request) -> Search:
@@ -207,7 +212,7 @@ def _anneal(engine: Engine, small: Engine, distortion: Distortion, request: Requ
         schedule=_schedule(request),
         tol=request.tol**2 if careful else request.tol,
         max_passes=request.max_iter if careful else min(request.max_iter, LOOSE_PASSES),
-        max_beta=0.01 / max(finest(small, distortion, engine.dtype), np.finfo(float).tiny),
+        max_beta=0.01 / max(finest(small, distortion), np.finfo(float).tiny),
         monitor=monitor,
         thorough=careful,
     )
@@ -224,9 +229,10 @@ def _anneal(engine: Engine, small: Engine, distortion: Distortion, request: Requ
     wanted = max(asked or 0, request.min_components)
     search.centers = np.vstack([state.centers, *[state.centers[:1]] * (wanted - state.n_components)])
     free = _bounds(engine, request, asked or request.min_components) is None
-    n_search = SEARCH_ITEMS if free else BOUNDED_SEARCH_ITEMS
-    if request.refine and engine.n_items > n_search:
-        _improve(sample(engine, n_search, request.seed), distortion, request, search, search.sketching() if free else None)
+    if request.refine and free and engine.n_items > SEARCH_ITEMS:
+        _improve(coreset(engine, distortion, SEARCH_ITEMS, request.seed, search.centers), distortion, request, search, search.sketching())
+    elif request.refine and not free and engine.n_items > BOUNDED_SEARCH_ITEMS:
+        _improve(sample(engine, BOUNDED_SEARCH_ITEMS, request.seed), distortion, request, search, None)
 
 
 def _schedule(request: Request) -> Schedule:

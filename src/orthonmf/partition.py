@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -346,19 +346,19 @@ def spread(engine: Engine, distortion: Distortion) -> float:
     return total / mass if mass > 0 else 0.0
 
 
-def finest(engine: Engine, distortion: Distortion, dtype: Any = None, apart: float | None = None) -> float:
-    """The least distance that is no rounding: of the items, given in ``dtype``, or of the distances, taken about the reference.
+def finest(engine: Engine, distortion: Distortion, apart: float | None = None) -> float:
+    """The least distance that is no rounding: of the items as they were given, or of the distances, taken about the reference.
 
     ``apart`` is their spread where it is known.
     """
     apart = spread(engine, distortion) if apart is None else apart
     distance = NEGLIGIBLE * float(np.finfo(engine.dtype).eps) * apart
-    return max(item_rounding(engine, distortion, dtype), distance)
+    return max(item_rounding(engine, distortion), distance)
 
 
-def item_rounding(engine: Engine, distortion: Distortion, dtype: Any = None) -> float:
-    """The least distance between items, given in ``dtype``, that is no rounding of theirs."""
-    relative = (ITEM_ROUNDINGS * float(np.finfo(engine.dtype if dtype is None else dtype).eps)) ** 2
+def item_rounding(engine: Engine, distortion: Distortion) -> float:
+    """The least distance between items that is no rounding of theirs."""
+    relative = (ITEM_ROUNDINGS * float(np.finfo(engine.given).eps)) ** 2
     if not engine.forms_rows:
         relative = max(relative, NEGLIGIBLE * float(np.finfo(engine.dtype).eps))
     return relative * float(np.dot(distortion.ref, distortion.ref))

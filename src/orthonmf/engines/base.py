@@ -106,12 +106,14 @@ class Engine(ABC):
     forms_rows = True
     #: Weights are seen as w · 4**weight_shift.
     weight_shift = 0
+    #: The precision in which the items were given: a copy of float32 items in float64 still has their roundings.
+    given: Any
     #: What each item counts towards a soft bound, float64 with mean one; None where all count the same.
     size: Array | None = None
 
     def __init__(self, n_items: int, n_dims: int, dtype: Any, weight: Array | None, shift: int, team: ThreadTeam) -> None:
         self.n_items, self.n_dims, self.dtype = n_items, n_dims, np.dtype(dtype)
-        self.weight, self.shift, self.team = weight, shift, team
+        self.weight, self.shift, self.team, self.given = weight, shift, team, self.dtype
         self.passes, self.pass_seconds = 0, 0.0
         self._kept: dict[tuple[Framing, int], Any] = {}
 

@@ -111,7 +111,9 @@ class DenseEngine(Engine):
 
     def select(self, index: Labels) -> DenseEngine:
         weight = None if self.weight is None else self.weight[index]
-        return DenseEngine(self._scaled(self._array[index].astype(np.float64)), weight, team=self.team)
+        chosen = DenseEngine(self._scaled(self._array[index].astype(np.float64)), weight, team=self.team)
+        chosen.given = self.given
+        return chosen
 
     def _scaled(self, block: Array) -> Array:
         if self.shift:

@@ -136,7 +136,9 @@ class SparseEngine(Engine):
         chosen = self._matrix[index].astype(np.float64)
         chosen.data = np.ldexp(chosen.data, self.shift)
         weight = None if self.weight is None else self.weight[index]
-        return SparseEngine(chosen, weight, team=self.team)
+        few = SparseEngine(chosen, weight, team=self.team)
+        few.given = self.given
+        return few
 
 
 def _levels(components: Array) -> list[Array]:
