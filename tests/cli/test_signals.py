@@ -46,31 +46,26 @@ def test_a_signal_during_the_imports_is_an_exit_code_without_a_traceback(module,
     assert (ended.returncode, ended.stdout, ended.stderr) == (code, "", "")
 
 
-@pytest.mark.usefixtures("default")
+@pytest.fixture
+def signals(default):
+    each = Signals()
+    each.hear()
+    yield each
+    each.end()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_unwinds_as_an_interrupt_and_is_remembered(number):
-    signals, steps = Signals(), []
-
-    def work():
-        with signals.heard():
-            try:
-                signal.raise_signal(number)
-                steps.append("gone on")
-            finally:
-                steps.append("cleaned")
-
+def test_a_signal_unwinds_as_an_interrupt_and_is_remembered(signals, number):
     with pytest.raises(KeyboardInterrupt):
-        work()
-    assert steps == ["cleaned"]
+        signal.raise_signal(number)
     assert signals.code == 128 + number
 
 
-@pytest.mark.usefixtures("default")
-def test_a_signal_waits_for_the_outer_of_two_blocks():
-    signals, steps = Signals(), []
+def test_a_signal_waits_for_the_outer_of_two_blocks(signals):
+    steps = []
 
     def work():
-        with signals.heard(), signals.held():
+        with signals.held():
             with signals.held():
                 signal.raise_signal(signal.SIGTERM)
             steps.append("inner ended")
@@ -80,12 +75,24 @@ def test_a_signal_waits_for_the_outer_of_two_blocks():
     assert steps == ["inner ended"]
 
 
-@pytest.mark.usefixtures("default")
-def test_an_error_in_a_held_block_is_not_hidden():
-    signals = Signals()
+def test_a_signal_waits_for_the_part_that_heeds_it(signals):
+    steps = []
 
     def work():
-        with signals.heard(), signals.held():
+        with signals.held():
+            signal.raise_signal(signal.SIGTERM)
+            steps.append("made")
+            with signals.heeded():
+                steps.append("worked")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert steps == ["made"]
+
+
+def test_an_error_in_a_held_block_is_not_hidden(signals):
+    def work():
+        with signals.held():
             signal.raise_signal(signal.SIGTERM)
             raise ValueError("an error")
 
@@ -94,11 +101,76 @@ def test_an_error_in_a_held_block_is_not_hidden():
     assert signals.code == 143
 
 
+def test_what_is_owed_is_undone_once_at_the_end_of_the_block(signals):
+    steps = []
+    with signals.owing(lambda: steps.append("undone")):
+        steps.append("worked")
+    signals.end()
+    assert steps == ["worked", "undone"]
+
+
+def test_what_a_signal_kept_from_being_undone_is_undone_at_the_end(signals):
+    steps = []
+
+    def undo():
+        if not steps:
+            steps.append("interrupted")
+            signal.raise_signal(signal.SIGTERM)
+        steps.append("undone")
+
+    def work():
+        with signals.owing(undo):
+            pass
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    signals.end()
+    assert steps == ["interrupted", "undone"]
+
+
+def test_what_came_last_is_undone_first(signals):
+    steps = []
+
+    def undo():
+        if not steps:
+            steps.append("interrupted")
+            signal.raise_signal(signal.SIGTERM)
+        steps.append("inner")
+
+    def work():
+        with signals.owing(lambda: steps.append("outer")), signals.owing(undo):
+            pass
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    signals.end()
+    assert steps == ["interrupted", "inner", "outer"]
+
+
+def test_an_error_while_undoing_is_told_once_and_the_rest_is_undone(signals):
+    steps = []
+
+    def fail():
+        raise ValueError("in use")
+
+    def work():
+        with signals.owing(lambda: steps.append("outer")), signals.owing(fail):
+            pass
+
+    with pytest.raises(ValueError, match="in use"):
+        work()
+    signals.end()
+    assert steps == ["outer"]
+
+
 @pytest.mark.usefixtures("default")
-def test_handlers_of_the_caller_stay():
+def test_handlers_are_as_they_were_and_those_of_the_caller_stay():
     heard, signals = [], Signals()
     signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
-    with signals.heard():
-        os.kill(os.getpid(), signal.SIGTERM)
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    signals.hear()
+    os.kill(os.getpid(), signal.SIGTERM)
+    signals.end()
     assert heard == [signal.SIGTERM]
     assert signals.code is None
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before

@@ -20,11 +20,15 @@ INTERRUPTED = 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code. 2 means that something asked for is not usable."""
-    with signals.heard():
+    try:
         try:
+            signals.hear()
             code = _main(joined(sys.argv[1:] if argv is None else argv))
-        except KeyboardInterrupt:
-            code = INTERRUPTED
+        finally:
+            signals.end()
+    except KeyboardInterrupt:
+        signals.end()
+        code = INTERRUPTED
     return signals.code or code
 
 

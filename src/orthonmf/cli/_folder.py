@@ -16,6 +16,7 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from .._files import DRAFT, SHORT, exchanged
@@ -37,14 +38,11 @@ def alone(folder: Path) -> Iterator[Path]:
     _check_place(folder)
     real = Path(os.path.realpath(folder))
     missing = [each for each in (real.parent, *real.parent.parents) if not each.exists()]
-    real.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with _locked(_hidden(real, "lock"), folder):
+    with signals.held(), signals.owing(partial(_remove_empty, missing)):
+        real.parent.mkdir(parents=True, exist_ok=True)
+        lock = _Lock(_hidden(real, "lock"), folder)
+        with signals.owing(lock.release), signals.heeded():
             yield real
-    finally:
-        with signals.held(), suppress(OSError):  # one is not empty: nor are those above it
-            for each in missing:
-                each.rmdir()
 
 
 def check_taken(folder: Path, names: Iterable[str], *, force: bool, inputs: Iterable[Path] = ()) -> None:
@@ -69,14 +67,11 @@ def together(folder: Path, names: Iterable[str]) -> Iterator[Path]:
     drafts = _hidden(folder, "draft", inside=folder.exists() and not _replaceable(folder, names))
     with signals.held():
         _remove(drafts, names)  # of a command that was killed
-    try:
-        drafts.mkdir()
-        yield drafts
-        with signals.held():
+        with signals.owing(partial(_remove, drafts, names)):
+            drafts.mkdir()
+            with signals.heeded():
+                yield drafts
             _put(drafts, folder, names)
-    finally:
-        with signals.held():
-            _remove(drafts, names)
 
 
 def _check_place(folder: Path) -> None:
@@ -93,22 +88,29 @@ def _hidden(folder: Path, kind: str, *, inside: bool = False) -> Path:
     return (folder if inside else folder.parent) / f".{folder.name[:SHORT]}-{number:08x}.{kind}"
 
 
-@contextmanager
-def _locked(path: Path, folder: Path) -> Iterator[None]:
-    """Hold the lock on a file that is there only for it."""
-    descriptor = None
-    try:
-        with signals.held():
-            descriptor = _lock(path, folder)
-        yield
-    finally:
-        if descriptor is not None:
-            with signals.held():
-                path.unlink(missing_ok=True)
-                os.close(descriptor)
+def _remove_empty(folders: Iterable[Path]) -> None:
+    """Remove folders, each in the next, up to one that is not empty."""
+    with suppress(OSError):
+        for each in folders:
+            each.rmdir()
 
 
-def _lock(path: Path, folder: Path) -> int:
+class _Lock:
+    """The lock on a file that is there only for it."""
+
+    def __init__(self, path: Path, folder: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = _taken(path, folder)
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            self._path.unlink(missing_ok=True)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _taken(path: Path, folder: Path) -> int:
+    """The open file, with the lock on it."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         if not _free(descriptor):

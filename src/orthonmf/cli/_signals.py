@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Any
 
 __all__ = ["signals"]
 
@@ -18,37 +19,80 @@ __all__ = ["signals"]
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
-class Signals:
-    """What was heard, and whether it may be acted upon."""
+class Signals(threading.local):
+    """What was heard, whether it may be acted upon, and what is owed; of each thread, though only the main one hears signals."""
 
     def __init__(self) -> None:
         self._received: int | None = None
-        self._held = 0
+        self._held = False
         self._waiting = False
+        self._previous: dict[int, Any] = {}
+        self._owed: list[Callable[[], None]] = []
 
-    @contextmanager
-    def heard(self) -> Iterator[None]:
-        """End the block at a signal. One that is ignored, as after nohup, or that the caller handles, is left to that."""
-        previous = {}
-        self._received, self._held, self._waiting = None, 0, False
+    def hear(self) -> None:
+        """From now on a signal raises KeyboardInterrupt; one that is ignored, as after nohup, or that the caller handles, does not."""
+        self._received, self._held, self._waiting = None, True, False  # nothing is raised while handlers change
         if threading.current_thread() is threading.main_thread():
             for number in ENDING:
                 if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-                    previous[number] = signal.signal(number, self._hear)
+                    self._previous[number] = signal.signal(number, self._hear)
+        self._held = False
+        self._heed()
+
+    def end(self) -> None:
+        """Undo what is owed, and leave signals to whom they were left before. To be called again where a signal came in between."""
+        self._held = True
+        while self._owed:
+            with suppress(Exception):  # the rest is owed all the same
+                self._undo()
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+        self._previous = {}
+
+    @contextmanager
+    def owing(self, undo: Callable[[], None]) -> Iterator[None]:
+        """Undo at the end of the block, or at ``end`` where a signal came just before the one; it may be called twice."""
+        self._owed.append(undo)
         try:
             yield
         finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
+            if self._owed[-1:] == [undo]:  # else what came later comes first
+                self._undo()
+
+    def _undo(self) -> None:
+        try:
+            self._owed[-1]()
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            self._owed.pop()
+            raise
+        self._owed.pop()
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Let a signal wait until the block has ended: what is in it takes no time, and must not be left half done."""
-        self._held += 1
+        """Let a signal wait until the block has ended, or reaches a part of it where signals are heeded.
+
+        Whatever must be undone is made and undone in such a block, and only the work between is heeded.
+        """
+        before, self._held = self._held, True
         try:
             yield
         finally:
-            self._held -= 1
+            self._held = before
+        self._heed()
+
+    @contextmanager
+    def heeded(self) -> Iterator[None]:
+        """Act upon signals in this part of a block that holds them."""
+        before, self._held = self._held, False
+        try:
+            self._heed()
+            yield
+        finally:
+            self._held = before
+
+    def _heed(self) -> None:
         if self._waiting and not self._held:
             self._waiting = False
             raise KeyboardInterrupt
