@@ -338,8 +338,6 @@ def test_unknown_solver_options_are_named(solver, options, bounds):
         ("dual", "growth", np.inf),
         ("dual", "growth", "2"),
         ("dual", "growth", True),
-        ("dual", "seed", -1),
-        ("dual", "seed", 0.5),
         ("cbf", "growth", 1.0),
         ("cbf", "beta_stop", -1.0),
         ("cbf", "max_steps", 0),

@@ -5,9 +5,11 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from orthonmf import ONMF, estimator
+from orthonmf import ONMF, estimator, factorize
 from orthonmf.engines import threads
 from orthonmf.progress import StopRequested, listening
+from orthonmf.solvers import dual, flow
+from orthonmf.status import Status
 
 BOUNDS = {"free": {}, "capacity": {"capacity": 9}, "both": {"capacity": 0.4, "min_size": 0.1}, "vectors": {"capacity": [3, 8, 12, 10]}}
 
@@ -83,3 +85,62 @@ def test_more_time_is_never_worse_on_samples(monkeypatch):
     errors = [after(ticks, X, monkeypatch, n_components=6).reconstruction_err_ for ticks in (1e-9, 400, 800)]
     assert (np.diff(errors) <= 1e-3 * errors[0]).all(), errors
     assert len(set(errors)) > 2, errors
+
+
+@pytest.mark.filterwarnings("ignore:ONMF did not converge. Stopped")
+def test_barrier_flow_ends_between_two_steps_when_the_time_is_over(monkeypatch):
+    X, solve, solved = gamma(0, (40, 4)), flow.solve_velocities, []
+
+    def counted(problem, start):
+        solved.append(1)
+        return solve(problem, start=start)
+
+    monkeypatch.setattr(flow, "solve_velocities", counted)
+    errors, steps = [], []
+    for ticks in (1e-9, 200, 300):
+        solved.clear()
+        model = after(ticks, X, monkeypatch, n_components=3, capacity=14, solver="cbf", refine=False)
+        assert model.counts_.max() <= 14
+        errors.append(model.reconstruction_err_)
+        steps.append(len(solved))
+    assert 0 == steps[0] < steps[1] < steps[2] <= 300, steps
+    assert (np.diff(errors) <= 1e-12 * errors[0]).all(), errors
+
+
+@pytest.mark.parametrize("metric", ["fisher", "euclidean"])
+def test_flow_that_has_used_up_its_steps_is_not_converged(metric):
+    model = ONMF(3, capacity=14, solver="cbf", solver_options={"max_steps": 3, "metric": metric}, refine=False)
+    with pytest.warns(ConvergenceWarning, match="raise max_steps"):
+        model.fit(gamma(0, (40, 4)))
+    assert not model.converged_
+    assert model.status_ == Status.FLOW_STEPS.sentence
+    assert model.certificate_.kkt_residual > 1e-4  # the tolerance of the flow
+
+
+def test_random_state_chooses_the_sample_of_the_prices(monkeypatch):
+    """Each sample that is drawn, by any stage, is drawn with the same seed, and another state is another seed."""
+    seeds, draw = [], factorize.sample
+
+    def noted(engine, n_items, seed):
+        seeds.append(seed)
+        return draw(engine, n_items, seed)
+
+    monkeypatch.setattr(factorize, "sample", noted)
+    monkeypatch.setattr(dual, "sample", noted)
+    X = gamma(0, (700, 3))
+    for state in (None, 1):
+        seeds.clear()
+        ONMF(2, capacity=400, random_state=state).fit(X)
+        assert len(seeds) > 2
+        assert len(set(seeds)) == 1, (state, seeds)
+
+
+def test_passes_are_counted_over_the_data_and_over_samples_apart():
+    """Every pass is counted once: at its temperature in the history, over all items or over a sample."""
+    small = ONMF(3, refine=False).fit(gamma(0, (60, 4)))
+    assert small.n_sample_iter_ == 0  # all items are annealed
+    assert small.history_["passes"].sum() < small.n_iter_
+    large = ONMF(3, capacity=300, refine=False).fit(gamma(0, (700, 4)))
+    assert large.n_sample_iter_ > large.history_["passes"].sum()
+    passes = large.history_["passes"]
+    assert (np.diff(passes) < 0).any()  # of one temperature each, not of all so far

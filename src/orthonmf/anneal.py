@@ -192,6 +192,7 @@ class Annealing:
 
     def _settle(self, state: State, *, tightly: float = 1.0) -> Settled:
         """Minimise J at the state's β over centres and masses, and keep only distinct components."""
+        before = self.engine.passes
         while True:
             settled = self._rested(state, self.tol * tightly)
             for _ in range(SPLIT_ROUNDS if tightly < 1 else 0):  # cut off on the way, where the residual may be up for a while
@@ -203,7 +204,7 @@ class Annealing:
         self.states = {m: kept for m, kept in self.states.items() if m < state.n_components}
         self.states[state.n_components] = state
         del self.critical_betas[state.n_components - 1 :]
-        self.monitor.temperature(Temperature.of(self.distortion, settled))
+        self.monitor.temperature(Temperature.of(self.distortion, settled, self.engine.passes - before))
         return settled
 
     def _rested(self, state: State, tol: float) -> Settled:

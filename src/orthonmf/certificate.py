@@ -17,6 +17,8 @@ from .state import Additive
 
 # Largest side of the Gram matrix whose eigenvalues give the lower bound.
 GRAM_SIDE = 2000
+# Eigenvalues of a matrix of side s take as long as this many s³ multiplications of a product of matrices.
+EIGENVALUE_PRODUCTS = 8
 # Centres are stationary when one more exact step would move them by less than this, relative to the spread of the items.
 STATIONARY = 2e-3
 # The labels are optimal when the gap to the nearest centres is below this fraction of the error.
@@ -40,7 +42,7 @@ class Certificate:
         error / ‖X‖_F.
     lower_bound : float or None
         No factorisation of this rank and scaling has a smaller error (Eckart–Young, about the mean for scaling "none"); None when it was
-        too large to compute.
+        too large to compute, or there was no time left for it.
     gap : float
         What moving items to their nearest component would still gain, as a fraction of the squared error.
     stationarity : float
@@ -204,6 +206,7 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
         )
 
     audit: _Audit = engine.reduce(kernel)
+    in_time = engine.pass_seconds * _passes_of_bound(engine, len(centers)) <= engine.team.left()
     better = distortion.center(audit.sums, np.maximum(audit.mass, np.finfo(float).tiny))
     step_sq = float(np.square(better - centers).sum(axis=1) @ audit.mass)
     return Certificate(
@@ -213,7 +216,7 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
         counts=tuple(int(size) for size in audit.sizes),
         error=float(np.sqrt(audit.residual)),
         relative_error=float(np.sqrt(audit.residual / audit.energy)) if audit.energy > 0 else 0.0,
-        lower_bound=lower_bound(engine, distortion, len(claim.components)),
+        lower_bound=lower_bound(engine, distortion, len(claim.components)) if in_time else None,
         gap=_gap(engine, distortion, claim, bounds, prices, audit),
         bounds=bounds,
         loads=None if engine.size is None else tuple(loads(engine, claim.labels, len(claim.components)).tolist()),
@@ -253,6 +256,13 @@ def _relative_step(engine: Engine, step_sq: float, audit: _Audit) -> float:
 def _rounding(engine: Engine) -> float:
     """Below this fraction of ‖X‖² a squared error is rounding: of sums over the dimensions, and over the items."""
     return 100.0 * float(np.finfo(engine.dtype).eps) ** 2 * (engine.n_dims + engine.n_items)
+
+
+def _passes_of_bound(engine: Engine, n_components: int) -> float:
+    """Roughly how long the lower bound takes, in passes of the audit, which multiplies all items with the centres four times over."""
+    side = min(engine.n_items, engine.n_dims)
+    products, eigenvalues = engine.n_items * engine.n_dims * side, EIGENVALUE_PRODUCTS * side**3
+    return (products + eigenvalues) / (4 * engine.n_items * engine.n_dims * n_components)
 
 
 def lower_bound(engine: Engine, distortion: Distortion, n_components: int) -> float | None:

@@ -93,7 +93,9 @@ class ONMF(CallbackSupport, Factorization):
     max_iter : int, default=300
         Passes over the data at one temperature, and of one alternation.
     time_limit : float or None, default=None
-        Seconds after which the best answer so far is returned.
+        Seconds after which the best answer so far is returned: with as many components as asked for, within the bounds, and never worse
+        than with less time, but for what a sample of large data cannot tell. The lower bound of the certificate is left out where there
+        is no time for it.
     sparse_output : bool, default=False
         Whether ``transform`` returns a CSR array. Samples only.
     engine : {"auto", "dense", "sparse"}, default="auto"
@@ -101,7 +103,7 @@ class ONMF(CallbackSupport, Factorization):
     n_jobs : int or None, default=None
         Threads. None uses the cores that are free. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Chooses the sample on which large data are annealed; None chooses a fixed one.
+        Chooses the samples on which large data are annealed and searched; None chooses fixed ones.
     verbose : int, default=0
         1 reports each temperature on standard error.
 
@@ -123,15 +125,17 @@ class ONMF(CallbackSupport, Factorization):
     persistence_ : ndarray
         log(β_{m+1} / β_m) for m = 2, 3, …
     history_ : dict
-        The annealing, one entry per temperature, and the tree of splits. With "auto" it goes one component past
-        ``max_components``, to see how long that number lasts.
+        The annealing, one entry per temperature, and the tree of splits; ``passes`` are those over the annealed items at that
+        temperature alone. With "auto" it goes one component past ``max_components``, to see how long that number lasts.
     certificate_ : Certificate
         What is claimed of the factors, with the numbers that prove it.
     status_ : str
-        Why the fit stopped.
+        Why the fit ended and what to change, in sentences; ``orthonmf.status.Status`` lists the reasons.
     converged_ : bool
     n_iter_ : int
-        Passes over the data.
+        Passes over all of X, those of the certificate included.
+    n_sample_iter_ : int
+        Passes over samples of X, on which large data are annealed and searched: short ones, and often many more.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only when X has string column names.
@@ -641,7 +645,7 @@ class ONMF(CallbackSupport, Factorization):
         self.converged_, self.status_ = result.status is Status.CONVERGED, result.sentences
         self.certificate_ = replace(self._certified(engine, assigned), kkt_residual=result.kkt_residual)
         self.reconstruction_err_ = self.certificate_.error
-        self.n_iter_ = engine.passes
+        self.n_iter_, self.n_sample_iter_ = engine.passes, engine.team.passes - engine.passes
 
     def _certified(self, engine: Engine, assigned: Assigned | None = None) -> Certificate:
         factors = self._factors

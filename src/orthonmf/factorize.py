@@ -341,8 +341,11 @@ def _bound_search(engine: Engine, distortion: Distortion, request: Request, moni
     ordered = bounds.taken(order)
     assign, free = _within(engine, distortion, bounds, search.centers, len(order))
     search.under(bounds, assign, free)
-    relaxed = bounded_solver(request.solver)(engine, distortion, ordered, monitor, request.solver_parameters)
+    solve = bounded_solver(request.solver)
+    relaxed = solve(engine, distortion, ordered, monitor, request.solver_parameters, seed=request.seed, offer=search.offer)
     search.kkt_residual = relaxed.kkt_residual
+    if relaxed.status is not Status.CONVERGED:
+        search.fault(relaxed.status)
     if engine.size is not None:
         found = weighed(engine, distortion, ordered, monitor, relaxed)
     elif request.rounding == "nearest":

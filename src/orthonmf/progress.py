@@ -44,6 +44,7 @@ class Temperature:
     free_energy, distortion, entropy : float
         J, D and the entropy of the responsibilities, per unit weight.
     passes : int
+        Over the items that are annealed, at this temperature alone: by which it settled, splits tried included; steps of a flow.
     centers : ndarray of shape (n_components, n_coordinates)
         In the frame of the distortion.
     ids : tuple of int
@@ -63,7 +64,7 @@ class Temperature:
     lyapunov: Array | None = None
 
     @classmethod
-    def of(cls, distortion: Distortion, settled: Settled) -> Temperature:
+    def of(cls, distortion: Distortion, settled: Settled, passes: int) -> Temperature:
         """The record of a settled state."""
         state, stats = settled.state, settled.stats
         weight = stats.weight if stats.weight > 0 else 1.0
@@ -73,7 +74,7 @@ class Temperature:
             free_energy=settled.free_energy / state.beta / weight,
             distortion=stats.distortion / weight,
             entropy=stats.entropy(state) / weight,
-            passes=settled.passes,
+            passes=passes,
             centers=state.centers,
             ids=state.ids,
         )
@@ -182,9 +183,9 @@ def in_units(values: Any, exponent: int) -> Any:
 def history(temperatures: list[Temperature], splits: list[Any], basis: Array, unit: int) -> dict[str, Any]:
     """The annealing as arrays, one entry per temperature, in the units of X (2**−unit of the engine's).
 
-    Keys: ``beta``, ``n_components``, ``free_energy``, ``distortion``, ``entropy``, ``passes`` (arrays); ``projection`` (list of arrays of
-    shape (n_components, 2), the centres in a fixed plane); ``ids`` (list of tuples, names of the components); ``lyapunov`` (list, the
-    flow's V or None); ``splits`` (list of (β, parent, child)).
+    Keys: ``beta``, ``n_components``, ``free_energy``, ``distortion``, ``entropy``, ``passes`` (arrays; passes over the annealed items at
+    that temperature alone); ``projection`` (list of arrays of shape (n_components, 2), the centres in a fixed plane); ``ids`` (list of
+    tuples, names of the components); ``lyapunov`` (list, the flow's V or None); ``splits`` (list of (β, parent, child)).
     """
     columns: dict[str, Any] = {
         name: np.array([getattr(record, name) for record in temperatures])

@@ -107,10 +107,14 @@ class Search:
 
         return keep
 
+    def offer(self, centers: Array, prices: Array | None) -> None:
+        """See what centres and prices are worth on all items."""
+        self.keep(self.assign(centers, prices))
+
     def tried(self) -> None:
         """See what the sketch is worth on all items."""
         if self.sketch is not None:
-            self.keep(self.assign(*self.sketch))
+            self.offer(*self.sketch)
 
     def end(self, answer: Answer) -> None:
         """The search is over: what it has come to is the answer."""

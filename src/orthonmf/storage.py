@@ -65,7 +65,7 @@ _EVERY = {**_ARRAYS, **{f"history.{name}": spec for name, spec in _HISTORY.items
 
 @dataclass(frozen=True)
 class _Fitted:
-    """The fitted attributes that are no arrays. The last four are None where the model has none."""
+    """The fitted attributes that are no arrays. Four are None where the model has none; older files lack the last."""
 
     n_components_: int
     n_features_in_: int
@@ -76,10 +76,11 @@ class _Fitted:
     output: str | None
     bounds_named: bool | None
     bounds_penalty: float | None
+    n_sample_iter_: int = 0
 
 
 # The attributes of a model that go by the same name here.
-_PLAIN = ("n_components_", "n_features_in_", "n_iter_", "converged_", "status_")
+_PLAIN = ("n_components_", "n_features_in_", "n_iter_", "n_sample_iter_", "converged_", "status_")
 
 
 def save(model: ONMF, path: str | os.PathLike[str]) -> None:

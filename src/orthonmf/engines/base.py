@@ -149,7 +149,7 @@ class Engine(ABC):
 
     def visit(self, framing: Framing) -> Iterator[tuple[slice, Any]]:
         """Place and items of every block, in order; computed ahead by the threads."""
-        self.passes += 1
+        self._count()
         parts = self.team.map(lambda where: self._items(framing, where), self.slices)
         return zip(self.slices, parts, strict=True)
 
@@ -164,8 +164,12 @@ class Engine(ABC):
                 self._kept[framing, where.start] = items
         return items
 
-    def _sum(self, part: Callable[[slice], Any]) -> Any:
+    def _count(self) -> None:
         self.passes += 1
+        self.team.passes += 1
+
+    def _sum(self, part: Callable[[slice], Any]) -> Any:
+        self._count()
         began = self.team.clock()
         total = fold(add, self.team.map(part, self.slices))
         self.pass_seconds = self.team.clock() - began

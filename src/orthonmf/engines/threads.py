@@ -223,6 +223,8 @@ class ThreadTeam(ExitStack):
     ----------
     reserve : float
         Seconds before the deadline that are kept back: no block is begun in them, except ``unhurried``.
+    passes : int
+        Made by all engines that have this team: over the data, and over samples of them.
     """
 
     def __init__(self, n_jobs: int | None = 1, deadline: float | None = None) -> None:
@@ -230,6 +232,7 @@ class ThreadTeam(ExitStack):
         self._n_jobs = n_jobs
         self.deadline = deadline
         self.reserve = 0.0
+        self.passes = 0
         self._hurried = True
         self._process: _Process | None = None
         self._workers: _Workers | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,14 @@ from .._typing import Array, Labels
 from ..distortion.base import Distortion, Items
 from ..engines.base import Engine
 from ..partition import Count, Partition, centered
+from ..status import Status
+
+# Told of centres and prices that a solver passes through, so that a fit that is stopped can use them.
+Offer = Callable[[Array, Array], None]
+
+
+def forgo(centers: Array, prices: Array) -> None:
+    """Make no use of them."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +34,15 @@ class Relaxed:
         By how much it misses being a KKT point.
     beta : float
         Of the last temperature.
+    status : Status
+        Whether the solver converged.
     """
 
     centers: Array
     prices: Array
     kkt_residual: float
     beta: float = np.inf
+    status: Status = Status.CONVERGED
 
     def nearest(self, engine: Engine, distortion: Distortion) -> Partition:
         """The paper's rounding: each item to its most probable component, which may exceed a capacity.

@@ -18,15 +18,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._typing import Array
-from .._validation import check_count, check_positive
+from .._validation import check_positive
 from ..bounds import Bounds
 from ..distortion.base import Distortion, Items, Pairs
 from ..engines.base import Engine, sample
 from ..partition import Count, Partition
 from ..progress import Monitor, Temperature
 from ..state import Additive, State
+from ..status import Status
 from ..transitions import critical_values
-from .base import Relaxed, loads
+from .base import Offer, Relaxed, forgo, loads
 from .options import LEAST_GROWTH, Options, option
 
 # Least entropy weight of an item, as a fraction of the mean.
@@ -52,12 +53,9 @@ class DualParameters(Options):
     ----------
     growth : float
         The factor between temperatures, above 1.001.
-    seed : int
-        Chooses the sample of large data on which the prices are annealed.
     """
 
     growth: float = option(GROWTH, check_positive, above=LEAST_GROWTH)
-    seed: int = option(0, check_count, least=0)
 
 
 @dataclass(frozen=True)
@@ -296,8 +294,9 @@ class Dual:
             return at
         beta = START * first
         while beta < STOP * first:
+            before = self.engine.passes
             at = self._split(self.rest(replace(at.priced, beta=beta)))
-            self._report(at)
+            self._report(at, self.engine.passes - before)
             beta *= self.growth
         return self.rest(at.priced, tol=KKT_TOL, alternations=KKT_ALTERNATIONS)
 
@@ -334,7 +333,7 @@ class Dual:
             np.append(priced.prices[keep], [priced.prices[group]] * 2),
         )
 
-    def _report(self, at: Resting) -> None:
+    def _report(self, at: Resting, passes: int) -> None:
         weight = max(float(at.stats.mass.sum()), np.finfo(float).tiny)
         self.monitor.temperature(
             Temperature(
@@ -343,7 +342,7 @@ class Dual:
                 free_energy=self.value(at.priced, at.stats) / weight,
                 distortion=at.stats.distortion / weight,
                 entropy=at.priced.beta * (at.stats.distortion - self.value(at.priced, at.stats)) / weight,
-                passes=self.engine.passes,
+                passes=passes,
                 centers=at.priced.centers,
                 ids=tuple(slots[0] for slots in at.priced.slots),
             )
@@ -363,15 +362,24 @@ class Dual:
 SAMPLE_ITEMS, SAMPLE_PER_COMPONENT = 256, 16
 
 
-def solve(engine: Engine, distortion: Distortion, bounds: Bounds, monitor: Monitor, parameters: DualParameters) -> Relaxed:
-    """Anneal centres and prices under the bounds, on a sample of large data."""
+def solve(
+    engine: Engine,
+    distortion: Distortion,
+    bounds: Bounds,
+    monitor: Monitor,
+    parameters: DualParameters,
+    *,
+    seed: int = 0,
+    offer: Offer = forgo,
+) -> Relaxed:
+    """Anneal centres and prices under the bounds, on the sample of large data that ``seed`` draws; nothing is offered on the way."""
     few = max(SAMPLE_ITEMS, SAMPLE_PER_COMPONENT * len(bounds.upper))
-    small = sample(engine, few, parameters.seed)
+    small = sample(engine, few, seed)
     here = bounds.scaled(engine.n_items, small.n_items)
     dual = Dual(small, distortion, here, monitor, parameters.growth, bounds.penalty)
     at = dual.run()
     centers, prices = dual.expanded(at)
-    return Relaxed(centers, prices, at.residual, at.priced.beta)
+    return Relaxed(centers, prices, at.residual, at.priced.beta, Status.CONVERGED if at.residual <= KKT_TOL else Status.PRICES)
 
 
 def weighed(engine: Engine, distortion: Distortion, bounds: Bounds, monitor: Monitor, relaxed: Relaxed) -> Partition:

@@ -27,14 +27,16 @@ over the mean cost: p is within 1e-9 of the dual solution after 40 steps, agains
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from .._typing import Array
 from .._validation import check_choice, check_count, check_positive
 from ..exceptions import InfeasibleCapacityError, InvalidInputError
+from ..status import Status
 from .options import LEAST_GROWTH, Options, option
 from .qp import VelocityProblem, VelocitySolution, box_bound, solve_velocities
 
@@ -214,8 +216,8 @@ class FlowResult:
         length, and of price times margin, in units of the temperature.
     converged : bool
         Whether ``kkt_residual`` is at most ``tol``.
-    status : str
-        Why the flow stopped.
+    status : Status
+        Why the flow ended.
     history : tuple of FlowRecord
         One for each temperature.
     """
@@ -226,7 +228,7 @@ class FlowResult:
     prices: Array
     kkt_residual: float
     converged: bool
-    status: str
+    status: Status
     history: tuple[FlowRecord, ...]
 
     @property
@@ -239,12 +241,18 @@ class FlowResult:
         return np.concatenate([record.lyapunov for record in self.history])
 
 
+def _nothing(*_: Any) -> None:
+    """Neither ends a flow nor notes where it is."""
+
+
 def barrier_flow(
     cost: FlowCost,
     capacity: Array,
     *,
     min_size: Array | None = None,
     parameters: FlowParameters | None = None,
+    each: Callable[[FlowResult], None] = _nothing,
+    check: Callable[[], None] = _nothing,
 ) -> FlowResult:
     """Anneal from coincident centres to a nearly hard assignment within the bounds: Algorithm 1.
 
@@ -254,6 +262,10 @@ def barrier_flow(
     capacity, min_size : ndarray of shape (n_components,)
         Bounds on the soft counts Σ_i p_ij; no lower ones by default.
     parameters : FlowParameters, optional
+    each : callable, optional
+        Called with the result at each temperature, when it has ended.
+    check : callable, optional
+        Called before each velocity problem; what it raises ends the flow.
 
     Returns
     -------
@@ -273,7 +285,8 @@ def barrier_flow(
         distance = parameters.perturbation * np.sqrt(unit / beta)
         centers = cost.place(centers + _nudge(centers, pattern, distance))
         scale = beta / unit if unit > 0 else beta
-        result = _follow(_Landscape(cost, bounds, scale, parameters), resp, centers)
+        result = _follow(_Landscape(cost, bounds, scale, parameters, check), resp, centers)
+        each(result)
         resp, centers, history = result.resp, result.centers, history + result.history
         beta *= parameters.growth
         if beta > parameters.beta_stop:
@@ -321,17 +334,17 @@ def _follow(landscape: _Landscape, resp: Array, centers: Array) -> FlowResult:
     parameters = landscape.parameters
     state = landscape.solved(landscape.point(resp, centers), None)
     trace, length, previous = [state.point.lyapunov], parameters.step_size, 0.0
-    status = "The flow has converged."
+    status = Status.CONVERGED
     while not state.converged(parameters.tol):
         if not state.solution.solved:
-            status = f"The first velocity problem kept a KKT residual of {state.solution.kkt_residual:.1e}."
+            status = Status.FLOW_PROGRAM
             break
         if len(trace) > parameters.max_steps:
-            status = "The flow used up its steps; allow more max_steps or a larger tol."
+            status = Status.FLOW_STEPS
             break
         following, taken = _advance(landscape, state, length)
         if following is None:
-            status = "No step lowers V beyond rounding; allow a larger tol."
+            status = Status.FLOW_ROUNDING
             break
         # dt ← min(√(1 + dt/dt_previous) dt, 1/(2L))
         growth = np.sqrt(1.0 + taken / previous) if previous else np.inf
@@ -389,8 +402,10 @@ class _State(NamedTuple):
 class _Landscape:
     """V at one temperature, its quadratic programme and its KKT conditions."""
 
-    def __init__(self, cost: FlowCost, bounds: _Bounds, beta: float, parameters: FlowParameters) -> None:
-        self.cost, self.bounds, self.beta, self.parameters = cost, bounds, beta, parameters
+    def __init__(
+        self, cost: FlowCost, bounds: _Bounds, beta: float, parameters: FlowParameters, check: Callable[[], None] = _nothing
+    ) -> None:
+        self.cost, self.bounds, self.beta, self.parameters, self.check = cost, bounds, beta, parameters, check
         weights = cost.weights
         tau = np.maximum(weights, parameters.entropy_floor * weights.mean())
         self.share, self.temper = weights / weights.sum(), tau / (beta * weights.sum())
@@ -404,6 +419,7 @@ class _Landscape:
 
     def solved(self, point: _Point, neighbour: VelocitySolution | None) -> _State:
         """Velocities at a point, starting from the multipliers of a neighbour. Energies are in units of V."""
+        self.check()
         height = point.lyapunov if point.lyapunov > 0 else 1.0
         slope = point.cost + self.temper[:, None] * (1.0 + point.log_resp)
         center_slope = self.cost.center_gradient(point.resp, point.centers) / self.cost.weights.sum()
@@ -461,7 +477,7 @@ class _Landscape:
         swing = _norm(after.solution.resp_velocity - before.solution.resp_velocity, after.mobility, turn)
         return max(swing, _SMALLEST) / max(change, _SMALLEST)
 
-    def leave(self, state: _State, trace: Array, status: str) -> FlowResult:
+    def leave(self, state: _State, trace: Array, status: Status) -> FlowResult:
         point, converged = state.point, state.converged(self.parameters.tol)
         distortion = float(np.einsum("ij,ij->", point.resp, point.cost))
         return FlowResult(
