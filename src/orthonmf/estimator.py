@@ -79,7 +79,7 @@ class ONMF(CallbackSupport, Factorization):
         How bounds are met along the annealing: "dual" (the default) by annealed prices, "cbf" by the control-barrier flow of [1]_,
         which holds n × k numbers.
     solver_options : dict or None, default=None
-        Constants of the solver: ``growth`` and ``seed`` for "dual"; the fields of ``orthonmf.solvers.flow.FlowParameters`` for "cbf".
+        Constants of the solver: ``growth`` for "dual"; the fields of ``orthonmf.solvers.flow.FlowParameters`` for "cbf".
     rounding : {"exact", "nearest"}, default="exact"
         How the relaxed solution becomes labels: by the exact assignment under the bounds, or each item to its most probable
         component, as in [1]_, which may exceed a capacity and is not refined.
