@@ -62,9 +62,15 @@ def read(path: str | os.PathLike[str], *, key: str | None = None) -> Data:
     Raises
     ------
     InvalidInputError
-        The file is missing, damaged, of no known kind, of one that is not safe to read, or holds several arrays and no key is given.
+        The file is missing, damaged, of no known kind, of one that is not safe to read, holds several arrays and no key is given, or is
+        HDF5 and takes anything from another file.
     MissingExtraError
         The format needs a package that is not installed.
+
+    Notes
+    -----
+    Reading happens in this process. The libraries behind HDF5, Parquet and MatrixMarket can crash on a damaged file; the command
+    ``orthonmf`` reads these in a process of their own, with limits on time and memory.
 
     Examples
     --------
