@@ -616,6 +616,20 @@ def test_offset_leaves_the_labels_of_extended_precision(orthogonal, scaling, see
         assert same_partition(labels, moved.labels_)
 
 
+@every_form
+@pytest.mark.parametrize("offset", [1e3, 1e4, 1e5])
+def test_sparse_float32_far_from_zero_is_told_apart_as_dense(orthogonal, scaling, offset):
+    # four groups 1 to 5 apart with noise of 0.1, of which float32 keeps 0.01 at 1e5
+    rng = np.random.default_rng(0)
+    labels = np.arange(80) % 4
+    items = (offset + rng.uniform(0, 5, (4, 6))[labels] + 0.1 * rng.standard_normal((80, 6))).astype(np.float32)
+    X = oriented(items, orthogonal)
+    model = ONMF(4, orthogonal=orthogonal, scaling=scaling).fit(sparse.csr_array(X))
+    assert same_partition(model.labels_, labels)
+    assert model.verify(sparse.csr_array(X)).holds
+    assert model.components_.dtype == np.float32
+
+
 @pytest.mark.parametrize("fault", ["lost", "twice"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_block_lost_or_counted_twice_raises(monkeypatch, fault, n_jobs):

@@ -4,6 +4,8 @@ Items are made once, as rows; ``oriented`` lays them out as the rows or the colu
 """
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -251,6 +253,14 @@ LAYOUTS = {
     "list": lambda X: X.tolist(),
     "object": lambda X: X.astype(object),
 }
+
+
+def test_another_process_gives_the_same_bits():
+    code = "import sys, numpy as np; from orthonmf import ONMF; X = np.random.default_rng(0).gamma(1.0, size=(40, 5)); "
+    code += "sys.stdout.buffer.write(ONMF(3).fit(X).components_.tobytes())"
+    once, again = (subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout for _ in range(2))
+    assert len(once) == 3 * 5 * 8
+    assert once == again
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -241,7 +241,7 @@ def _gap(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds | 
 def _scale_gap(engine: Engine, audit: _Audit) -> float:
     """The squared error above Σ ω d, the least that these labels and centres allow, as a fraction of it; 0 where that is rounding."""
     # Distances are exact to the rounding of the items' distance to the reference.
-    rounding = _rounding(engine) * audit.energy + NEGLIGIBLE * float(np.finfo(engine.dtype).eps) * audit.spread
+    rounding = _rounding(engine) * audit.energy + NEGLIGIBLE * float(np.finfo(engine.given).eps) * audit.spread
     excess = audit.residual - audit.cost
     return float(excess / audit.residual) if excess > rounding else 0.0
 
@@ -255,7 +255,7 @@ def _relative_step(engine: Engine, step_sq: float, audit: _Audit) -> float:
 
 def _rounding(engine: Engine) -> float:
     """Below this fraction of ‖X‖² a squared error is rounding: of sums over the dimensions, and over the items."""
-    return 100.0 * float(np.finfo(engine.dtype).eps) ** 2 * (engine.n_dims + engine.n_items)
+    return 100.0 * float(np.finfo(engine.given).eps) ** 2 * (engine.n_dims + engine.n_items)
 
 
 def _passes_of_bound(engine: Engine, n_components: int) -> float:

@@ -54,7 +54,9 @@ class ONMF(CallbackSupport, Factorization):
     """Orthogonal nonnegative matrix factorisation, X ≈ T C, with parts that do not overlap.
 
     Each sample (or each feature) belongs to exactly one component. The number of components is given, or found from the phase
-    transitions of a maximum-entropy annealing [1]_. Fits are deterministic.
+    transitions of a maximum-entropy annealing [1]_. The same fit on the same machine gives the same bits, for any number of threads.
+    Another processor or BLAS library changes the rounding, and so the last digits, and labels where two answers are nearly as good; so
+    does another order of the rows under bounds, or in data of more than four million numbers.
 
     Parameters
     ----------
@@ -101,7 +103,7 @@ class ONMF(CallbackSupport, Factorization):
     engine : {"auto", "dense", "sparse"}, default="auto"
         What reads X; "auto" follows the type of X.
     n_jobs : int or None, default=None
-        Threads. None uses the cores that are free. The result does not depend on it.
+        Threads. None uses the cores that are free. The result does not depend on it, to the last bit.
     random_state : int, RandomState instance or None, default=None
         Chooses the samples on which large data are annealed and searched; None chooses fixed ones.
     verbose : int, default=0

@@ -2,7 +2,7 @@
 
 An engine is the only object that sees X. It cuts the items into blocks whose borders depend on the shape of X alone, lets a kernel turn
 each block into something that adds, and adds the results in the order of the blocks. Threads, sparse rows, and later a device or a
-cluster differ only in who computes the blocks, so every engine gives the same answer.
+cluster differ only in who computes the blocks: on one machine the number of threads changes no bit, and engines agree up to rounding.
 """
 
 from __future__ import annotations
@@ -104,10 +104,10 @@ class Engine(ABC):
     row_width: int
     #: Whether items are formed in their frame; if not, distances carry the rounding of ‖x‖², not of the distance to the reference.
     forms_rows = True
-    #: Weights are seen as w · 4**weight_shift.
-    weight_shift = 0
     #: The precision in which the items were given: a copy of float32 items in float64 still has their roundings.
     given: Any
+    #: Weights are seen as w · 4**weight_shift.
+    weight_shift = 0
     #: What each item counts towards a soft bound, float64 with mean one; None where all count the same.
     size: Array | None = None
 

@@ -116,19 +116,24 @@ class SparseRawRows:
 
 
 class SparseEngine(Engine):
-    """Items are the rows of a CSR matrix in canonical form."""
+    """Items are the rows of a CSR matrix in canonical form, computed with in float64.
+
+    Distances of rows that are not formed are small differences of squared norms, so float32 would hold nothing of items far from zero and
+    near to each other. It would not be quicker either: SciPy converts float32 items to multiply them with float64 centres.
+    """
 
     forms_rows = False
 
     def __init__(self, matrix: Any, weight: Array | None = None, *, shift: int = 0, team: ThreadTeam) -> None:
         self._matrix = matrix
         self.row_width = -(-matrix.nnz // max(matrix.shape[0], 1))
-        super().__init__(matrix.shape[0], matrix.shape[1], matrix.dtype, weight, shift, team)
+        super().__init__(matrix.shape[0], matrix.shape[1], np.float64, weight, shift, team)
+        self.given = matrix.dtype
 
     def rows(self, where: slice) -> SparseRawRows:
         start, stop = self._matrix.indptr[where.start], self._matrix.indptr[where.stop]
         indptr = self._matrix.indptr[where.start : where.stop + 1] - start
-        data = np.ldexp(self._matrix.data[start:stop], self.shift)
+        data = np.ldexp(self._matrix.data[start:stop].astype(np.float64, copy=False), self.shift)
         shape = (where.stop - where.start, self.n_dims)
         return SparseRawRows(sp.csr_array((data, self._matrix.indices[start:stop], indptr), shape=shape))
 
