@@ -144,3 +144,12 @@ def test_passes_are_counted_over_the_data_and_over_samples_apart():
     assert large.n_sample_iter_ > large.history_["passes"].sum()
     passes = large.history_["passes"]
     assert (np.diff(passes) < 0).any()  # of one temperature each, not of all so far
+
+
+def test_lower_bound_is_left_out_where_there_is_no_time_for_it():
+    X = gamma(0, (40, 6))
+    with pytest.warns(ConvergenceWarning, match="raise time_limit"):
+        model = ONMF(2, time_limit=1e-9).fit(X)
+    assert model.certificate_.lower_bound is None
+    assert model.verify(X).lower_bound > 0  # which has all the time
+    assert ONMF(2, time_limit=1e9, refine=False).fit(X).certificate_.lower_bound > 0

@@ -12,6 +12,7 @@ from orthonmf import ONMF
 from orthonmf.cli import main
 from orthonmf.cli._output import as_json
 from orthonmf.io import read
+from orthonmf.status import Status
 
 FILES = ["assignments.csv", "components.csv", "model.onmf", "report.html", "summary.json"]
 
@@ -165,3 +166,15 @@ def test_a_failed_certificate_is_spoken_of_with_quiet_too(matrix, tmp_path, monk
     monkeypatch.setattr("orthonmf.certificate.Certificate.holds", False)
     assert main(["fit", str(matrix), "-k", "2", "--out", str(tmp_path / "parts"), "--quiet"]) == 0
     assert "the certificate fails; orthonmf verify says where" in capfd.readouterr().err
+
+
+def test_stopped_fit_is_written_within_its_bounds(tmp_path):
+    """As soon as it has begun: two features in a component at most, and the page says that the sizes are within their bounds."""
+    data, folder = tmp_path / "gamma.npy", tmp_path / "parts"
+    np.save(data, np.random.default_rng(0).gamma(1.0, size=(40, 6)))
+    options = "-k 4 --capacity 2 --orthogonal features --scaling none --time-limit 1e-9 --quiet"
+    assert main(["fit", str(data), *options.split(), "--out", str(folder)]) == 0
+    assert sorted(ONMF.load(folder / "model.onmf").counts_.tolist()) == [1, 1, 2, 2]
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["status"].startswith(Status.TIME_LIMIT.sentence)
+    assert "every size is within its bounds" in (folder / "report.html").read_text().lower()
