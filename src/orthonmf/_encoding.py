@@ -12,7 +12,7 @@ import numpy as np
 from ._typing import Array
 from .exceptions import InvalidInputError, ModelFormatError
 
-__all__ = ["Ragged", "decode", "encode", "record"]
+__all__ = ["Ragged", "decode", "encode", "record", "unfit"]
 
 Record = TypeVar("Record")
 
@@ -97,10 +97,18 @@ def record(kind: type[Record], content: dict[str, Any], name: str) -> Record:
     needed = {field.name for field in fields(kind) if field.default is MISSING}  # type: ignore[arg-type]
     if not needed <= set(content) <= set(hints):
         raise ModelFormatError(f"{name} is stored as {brief(content)}; expected the fields of {kind.__name__}.")
-    for field, value in content.items():
-        if not _fits(value, hints[field]):
-            raise ModelFormatError(f"{name}.{field} is {brief(value)}; expected {hints[field]}.")
-    return kind(**content)
+    made = kind(**content)
+    if complaint := unfit(made):
+        raise ModelFormatError(f"{name}.{complaint}.")
+    return made
+
+
+def unfit(instance: Any) -> str | None:
+    """The first field of a dataclass that is not of the type that its declaration asks for, in words; None where all are."""
+    for name, hint in get_type_hints(type(instance)).items():
+        if not _fits(value := getattr(instance, name), hint):
+            return f"{name} is {brief(value)}; expected {hint}"
+    return None
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -1,23 +1,88 @@
-"""What holds of every fitted model, whatever the data: checked before one is written, and before one that was read is handed out."""
+"""What holds of every fitted model, whatever the data: checked before one is written, before one that was read is handed out, and by
+``verify``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from ._departure import asked_bounds
+from ._encoding import unfit
 from ._typing import Array
+from .bounds import Bounds
+from .certificate import Certificate
+from .exceptions import InfeasibleCapacityError, InvalidInputError
+from .transitions import persistence
 
-__all__ = ["contradiction"]
+__all__ = ["ARRAYS", "contradiction", "malformed", "misfit"]
+
+# Kinds of numbers and lengths of each fitted array; lengths of one letter agree: k components, p features, n items.
+ARRAYS = {
+    "components_": ("f", "kp"),
+    "labels_": ("i", "n"),
+    "scale_": ("f", "n"),
+    "counts_": ("i", "k"),
+    "critical_betas_": ("f", "c"),
+    "persistence_": ("f", "q"),
+    "_weight": ("f", "k"),
+    "_reference": ("f", "d"),
+}
+
+
+def misfit(arrays: Mapping[str, Any], specs: Mapping[str, tuple[str, str]]) -> str | None:
+    """The first of some arrays that is not of the kind and lengths that are specified for it, in words; None where all are."""
+    lengths = {"2": 2}
+    for name, array in arrays.items():
+        kinds, letters = specs[name]
+        if not isinstance(array, np.ndarray):
+            return f"{name} is a {type(array).__name__}, and no array"
+        agree = array.ndim == len(letters) and all(lengths.setdefault(*pair) == pair[1] for pair in zip(letters, array.shape, strict=True))
+        # An annealing without temperatures has arrays without entries, and these are floats.
+        if not agree or (array.size and array.dtype.kind not in kinds):
+            return f"array {name} has shape {array.shape} and dtype {array.dtype}, which does not fit the others"
+    return None
+
+
+def malformed(model: Any) -> str | None:
+    """The first thing about a fitted ONMF with which nothing could be computed, in words; None where there is none."""
+    # Each law may rely on those before it, so that nothing is looked at beyond the first that is broken.
+    laws = (_of_types, _of_arrays, _of_shapes, _of_numbers, _of_sizes, _of_parameters, _of_history)
+    return next(chain.from_iterable(law(model) for law in laws), None)
 
 
 def contradiction(model: Any) -> str | None:
     """The first law that a fitted ONMF breaks, in words; None where all hold."""
-    # Each law may rely on those before it, so that nothing is looked at beyond the first that is broken.
-    laws = (_of_shapes, _of_factors, _of_scales, _of_bounds, _of_claims, _of_history)
-    return next(chain.from_iterable(law(model) for law in laws), None)
+    laws = (_of_factors, _of_scales, _of_bounds, _of_claims, _of_transitions)
+    return malformed(model) or next(chain.from_iterable(law(model) for law in laws), None)
+
+
+# -- what is needed to compute anything -------------------------------------------------------------------------------------------
+
+
+def _of_types(model: Any) -> Iterator[str]:
+    if type(model.certificate_) is not Certificate or type(model._bounds) not in (Bounds, type(None)):
+        yield f"certificate_ is a {type(model.certificate_).__name__}, and the bounds are a {type(model._bounds).__name__}"
+    if complaint := unfit(model.certificate_):
+        yield f"of certificate_, {complaint}"
+    if type(model.n_components_) is not int or type(model.reconstruction_err_) is not float:
+        yield f"n_components_ is {model.n_components_!r:.60} and reconstruction_err_ {model.reconstruction_err_!r:.60}"
+
+
+def _of_arrays(model: Any) -> Iterator[str]:
+    given = {name: getattr(model, name) for name in ARRAYS}
+    optional = {"_prices": model._prices, "_item_size": model._item_size}
+    specs = {**ARRAYS, "_prices": ("f", "k"), "_item_size": ("f", "n")}
+    if complaint := misfit({**given, **{name: array for name, array in optional.items() if array is not None}}, specs):
+        yield complaint
+    if model._bounds is not None:
+        kinds = "i" if model._item_size is None else "f"
+        if complaint := misfit(
+            {"lower": model._bounds.lower, "upper": model._bounds.upper}, {"lower": (kinds, "b"), "upper": (kinds, "b")}
+        ):
+            yield f"of the bounds on the sizes, {complaint}"
 
 
 def _of_shapes(model: Any) -> Iterator[str]:
@@ -31,22 +96,79 @@ def _of_shapes(model: Any) -> Iterator[str]:
         yield f"there are {len(names)} names of {model.n_features_in_} features"
     if model.orthogonal == "features" and n_items != model.n_features_in_:
         yield f"labels_ has {n_items} entries for {model.n_features_in_} features"
-    if model.orthogonal == "samples" and len(model._reference) != model.n_features_in_:
+    if len(model._reference) != (model.n_features_in_ if model.orthogonal == "samples" else 0):
         yield f"the reference has {len(model._reference)} entries for {model.n_features_in_} features"
     if len(model.persistence_) != max(len(model.critical_betas_) - 1, 0):
         yield f"persistence_ has {len(model.persistence_)} entries for {len(model.critical_betas_)} critical values"
+
+
+def _of_numbers(model: Any) -> Iterator[str]:
+    for name in ("components_", "scale_", "_weight", "_reference"):
+        if not np.isfinite(getattr(model, name)).all():
+            yield f"{name.strip('_')} has entries that are not finite"
+    if model._prices is not None and not np.isfinite(model._prices).all():
+        yield "a price of the bounds is not finite"
+    if model.labels_.min() < 0 or model.labels_.max() >= model.n_components_:
+        yield f"labels_ goes from {model.labels_.min()} to {model.labels_.max()}, with {model.n_components_} components"
+    if model.scale_.dtype != model.components_.dtype:
+        yield f"scale_ has dtype {model.scale_.dtype}, and components_ {model.components_.dtype}"
+    if model.orthogonal == "samples" and model.scaling == "item" and abs(np.linalg.norm(model._reference) - 1) > ROUNDED:
+        yield f"the reference has norm {np.linalg.norm(model._reference):.6g} instead of 1"
     if np.isnan(model.critical_betas_).any() or (model.critical_betas_ < 0).any():
         yield "critical_betas_ has entries below 0"
+
+
+# A number near 1 that is 1 but for rounding: far above what the norm of a vector errs by, far below a change that matters.
+ROUNDED = 1e-9
+
+
+def _of_sizes(model: Any) -> Iterator[str]:
+    size, bounds = model._item_size, model._bounds
+    if size is not None and (not _nonnegative(size) or abs(size.mean() - 1) > ROUNDED):
+        yield "the sizes of the items are negative, not finite, or their mean is not 1"
+    if size is not None and not (model._total_size is not None and 0 < model._total_size < np.inf):
+        yield f"the sum of the sizes of the items is {model._total_size}"
+    if bounds is None:
+        return
+    if not _nonnegative(bounds.lower) or not _nonnegative(bounds.upper) or not (bounds.lower <= bounds.upper).all():
+        yield "the bounds exclude each other"
+    if not bounds.penalty > 0 or bounds.soft != (model.capacity_penalty is not None):
+        yield f"the penalty of the bounds is {bounds.penalty}, which that of the parameters excludes"
+    limit = bounds.penalty * (1 + ROUNDED)
+    if model._prices is not None and (len(model._prices) != len(bounds.upper) or (np.abs(model._prices) > limit).any()):
+        yield "the prices of the bounds are not one for each, up to the penalty"
+
+
+def _of_parameters(model: Any) -> Iterator[str]:
+    try:
+        asked_bounds(model)
+    except InfeasibleCapacityError:
+        return  # they can be understood
+    except InvalidInputError as error:
+        yield str(error).rstrip(".")
+
+
+def _of_history(model: Any) -> Iterator[str]:
+    history = model.history_
+    sizes = [history["n_components"].tolist(), *([len(each) for each in history[name]] for name in ("ids", "projection"))]
+    if sizes[0] != sizes[1] or sizes[0] != sizes[2] or any(len(set(ids)) < len(ids) for ids in history["ids"]):
+        yield "a temperature of the history has other components than it counts"
+    if np.isnan(history["beta"]).any() or (history["beta"] < 0).any():
+        yield "a temperature of the history is below 0"
+    if any(not np.isfinite(points).all() for points in history["projection"]):
+        yield "a centre of the history is nowhere"
+    # Names are given in order, so that no branch of the tree comes back to itself.
+    if any(child <= parent for _, parent, child in history["splits"]):
+        yield "a component of the history is older than the one it comes from"
+
+
+# -- what its numbers say of each other -------------------------------------------------------------------------------------------
 
 
 def _of_factors(model: Any) -> Iterator[str]:
     for name in ("components_", "scale_", "_weight"):
         if not _nonnegative(getattr(model, name)):
-            yield f"{name.strip('_')} has entries that are negative or not finite"
-    if not np.isfinite(model._reference).all():
-        yield "the reference has entries that are not finite"
-    if model.labels_.min() < 0 or model.labels_.max() >= model.n_components_:
-        yield f"labels_ goes from {model.labels_.min()} to {model.labels_.max()}, with {model.n_components_} components"
+            yield f"{name.strip('_')} has entries that are negative"
     if not np.array_equal(np.bincount(model.labels_, minlength=model.n_components_), model.counts_):
         yield "counts_ does not count labels_"
     if model.orthogonal == "features" and np.count_nonzero(model.components_, axis=0).max() > 1:
@@ -77,14 +199,9 @@ def _shared_scales(model: Any) -> Array:
 
 def _of_bounds(model: Any) -> Iterator[str]:
     bounds = model._bounds
-    if model._item_size is not None and not _nonnegative(model._item_size):
-        yield "a size of an item is negative or not finite"
-    if bounds is None:
+    if bounds is None or bounds.soft or model.rounding != "exact":  # these may exceed them, and say so
         return
-    if not _nonnegative(bounds.lower) or not (bounds.lower <= bounds.upper).all() or not bounds.penalty > 0:
-        yield "the bounds exclude each other"
-    hard = not bounds.soft and model.rounding == "exact"  # the other rounding may exceed them, and says so
-    if hard and bounds.outside(model.counts_) > 0:
+    if bounds.outside(model.counts_) > 0:
         yield f"the sizes {model.counts_.tolist()[:30]} are not within their bounds"
 
 
@@ -98,20 +215,16 @@ def _of_claims(model: Any) -> Iterator[str]:
         yield f"the error of the certificate is {claims.error}, that of the model {model.reconstruction_err_}"
     if (claims.loads is None) != (model._item_size is None) or len(claims.loads or claims.counts) != model.n_components_:
         yield "the certificate has loads of other components"
+    if claims.kkt_residual is not None and not 0 <= claims.kkt_residual <= np.inf:
+        yield f"the KKT residual of the certificate is {claims.kkt_residual}"
 
 
-def _of_history(model: Any) -> Iterator[str]:
-    history = model.history_
-    sizes = [history["n_components"].tolist(), *([len(each) for each in history[name]] for name in ("ids", "projection"))]
-    if sizes[0] != sizes[1] or sizes[0] != sizes[2] or any(len(set(ids)) < len(ids) for ids in history["ids"]):
-        yield "a temperature of the history has other components than it counts"
-    if np.isnan(history["beta"]).any() or (history["beta"] < 0).any():
-        yield "a temperature of the history is below 0"
-    if any(np.isnan(points).any() for points in history["projection"]):
-        yield "a centre of the history is nowhere"
-    # Names are given in order, so that no branch of the tree comes back to itself.
-    if any(child <= parent for _, parent, child in history["splits"]):
-        yield "a component of the history is older than the one it comes from"
+def _of_transitions(model: Any) -> Iterator[str]:
+    """How long each number of components lasts follows from where they first exist."""
+    expected = persistence(model.critical_betas_)
+    known = np.isfinite(expected)  # in the units of X a critical value can be beyond all numbers
+    if not np.allclose(model.persistence_[known], expected[known], rtol=ROUNDED, atol=ROUNDED):
+        yield "persistence_ does not follow from critical_betas_"
 
 
 def _nonnegative(values: Array) -> bool:

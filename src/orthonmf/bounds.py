@@ -115,6 +115,11 @@ def parse_loads(capacity: Any, min_size: Any, n_components: int, n_items: int, t
     return Bounds(lower, upper, _listed(capacity) or _listed(min_size), penalty)
 
 
+def n_bounds(capacity: Any, min_size: Any, n_components: int) -> int:
+    """How many components bounds are for: one for each value that was listed, else ``n_components``."""
+    return next((len(value) for value in (capacity, min_size) if _listed(value)), n_components)
+
+
 def _check_sums(capacity: Any, lower: Labels, upper: Labels, n_items: int) -> None:
     if (short := n_items - int(upper.sum())) > 0:
         given = capacity if _listed(capacity) else [capacity]

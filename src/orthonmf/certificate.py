@@ -1,4 +1,10 @@
-"""What a factorisation claims, recomputed from X and the factors alone."""
+"""What a factorisation claims, recomputed from X and the factors alone.
+
+Everything is recomputed in float64 whatever the type of X, from residuals x − scale · center that are formed, never from differences of
+large numbers. With ε of float64 such a residual errs by some ε‖x‖, so a squared error by ε √(error · ‖x‖²) + ε² ‖x‖², and its sum over
+all items, by Cauchy–Schwarz, by no more than ε √(error² · ‖X‖²) + ε² ‖X‖²: nothing here grows with the number of items. Centres and
+scales are stored in the type of X: that moves a squared error by at most (ε of that type)² ‖X‖². What is less than these is rounding.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +12,27 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ._eckart_young import lower_bound
 from ._typing import Array, Labels
 from .bounded import Bounded, ItemCosts, load_gap
 from .bounds import Bounds
 from .distortion.base import Distortion
 from .engines.base import Engine, RawRows
-from .partition import NEGLIGIBLE, hard_stats
+from .partition import ITEM_ROUNDINGS, NEGLIGIBLE, hard_stats
 from .solvers.base import loads
 from .state import Additive
 
-# Largest side of the Gram matrix whose eigenvalues give the lower bound.
-GRAM_SIDE = 2000
 # Eigenvalues of a matrix of side s take as long as this many s³ multiplications of a product of matrices.
 EIGENVALUE_PRODUCTS = 8
-# Centres are stationary when one more exact step would move them by less than this, relative to the spread of the items.
+# Centres are stationary when one more exact step would move none by more than this, relative to the spread of its own component (the root
+# mean square distance of its items): a better centre would gain four millionths of the error of its component.
 STATIONARY = 2e-3
 # The labels are optimal when the gap to the nearest centres is below this fraction of the error.
 GAP = 1e-6
+# Sums of the same weights in another order agree to this fraction.
+CONSERVED = 1e-6
+# Roundings of float64 in one residual: of the product, the difference, the centre in its frame and back, the norm of an item.
+DOUBLE_ROUNDINGS = 16.0
 
 
 @dataclass(frozen=True)
@@ -46,7 +56,7 @@ class Certificate:
     gap : float
         What moving items to their nearest component would still gain, as a fraction of the squared error.
     stationarity : float
-        How far the centres are from the best ones for these labels, relative to the spread of the items.
+        How far a centre is from the best one for these labels, relative to the spread of its own component; the largest of all.
     nonnegative : bool
         Whether both factors are nonnegative.
     conservation : float
@@ -60,6 +70,12 @@ class Certificate:
         problem, and not proven to be the best.
     scale_gap : float
         What better scales of the items would still gain, as a fraction of the squared error.
+    norm : float
+        ‖X‖_F, weighted.
+    misplaced : int
+        Items that are nearer to another component by more than rounding, where each should be in its nearest.
+    contradiction : str or None
+        The first number of the model that is not what the data, the parameters or the other numbers give, in words.
 
     Examples
     --------
@@ -72,6 +88,7 @@ class Certificate:
     [ok] each item belongs to one component
     [ok] factors are nonnegative
     [ok] every size is within its bounds
+    [ok] the assignment is the best within the bounds
     ...
     """
 
@@ -90,6 +107,9 @@ class Certificate:
     kkt_residual: float | None = None
     scale_gap: float = 0.0
     loads: tuple[float, ...] | None = None
+    norm: float = 0.0
+    misplaced: int = 0
+    contradiction: str | None = None
 
     @property
     def orthogonal(self) -> bool:
@@ -106,23 +126,40 @@ class Certificate:
     @property
     def claims(self) -> dict[str, bool]:
         """Each claim and whether it holds."""
-        sizes = {"no component is empty": min(self.counts) > 0}
-        nearest = "every item is in its nearest component"
-        if self.bounds is not None:
-            counts = np.array(self.counts)
-            within = bool((counts <= self.bounds.upper).all() and (counts >= self.bounds.lower).all())
-            sizes = {} if self.bounds.soft else {"every size is within its bounds": within}
-            nearest = "the assignment is the best " + ("at this penalty" if self.bounds.soft else "within the bounds")
         return {
             "each item belongs to one component": self.orthogonal,
             "factors are nonnegative": self.nonnegative,
-            **sizes,
-            **({} if self.loads is not None else {nearest: self.gap <= GAP}),
+            **self._size_claims,
+            **self._label_claim,
             "the centres are the best for these labels": self.stationarity <= STATIONARY,
             "the scales are the best for these centres": self.scale_gap <= GAP,
-            "all items were counted once": self.conservation <= 1e-6,
+            "all items were counted once": self.conservation <= CONSERVED,
             "the error is not below the lower bound": self.lower_bound is None or self.lower_bound <= self.error * (1 + 1e-6),
+            "what the model stores is what the data give": self.contradiction is None,
         }
+
+    @property
+    def free(self) -> bool:
+        """Whether bounds, if there are any, exclude nothing."""
+        return self.bounds is None or not self.bounds.bind(self.n_items)
+
+    @property
+    def _size_claims(self) -> dict[str, bool]:
+        empty = {"no component is empty": min(self.counts) > 0} if self.free else {}
+        if self.bounds is None or self.bounds.soft:
+            return empty
+        counts = np.zeros(max(len(self.counts), len(self.bounds.upper)), dtype=np.int64)
+        counts[: len(self.counts)] = self.counts  # a component that was not found has no items
+        within = len(counts) == len(self.bounds.upper) and self.bounds.outside(counts) == 0
+        return {**empty, "every size is within its bounds": within}
+
+    @property
+    def _label_claim(self) -> dict[str, bool]:
+        if self.loads is not None:
+            return {}
+        if self.bounds is None or self.free:
+            return {"every item is in its nearest component": self.gap <= GAP and self.misplaced == 0}
+        return {"the assignment is the best " + ("at this penalty" if self.bounds.soft else "within the bounds"): self.gap <= GAP}
 
     @property
     def holds(self) -> bool:
@@ -133,32 +170,12 @@ class Certificate:
         bound = "not computed" if self.lower_bound is None else f"{self.lower_bound:.6g}"
         lines = [f"error {self.error:.6g} (relative {self.relative_error:.4%}), lower bound {bound}"]
         lines += [f"[{'ok' if held else 'FAILS'}] {claim}" for claim, held in self.claims.items()]
-        return "\n".join(lines)
+        return "\n".join(lines if self.contradiction is None else [*lines, f"        {self.contradiction}"])
 
     def in_units(self, shift: int) -> Certificate:
         """The same with the errors multiplied by 2**shift."""
         bound = None if self.lower_bound is None else float(np.ldexp(self.lower_bound, shift))
-        return replace(self, error=float(np.ldexp(self.error, shift)), lower_bound=bound)
-
-
-@dataclass(frozen=True)
-class _Audit(Additive):
-    count: int
-    weight: float
-    mass: Array
-    sizes: Labels
-    sums: Array
-    cost: float
-    gap: float
-    spread: float
-    residual: float
-    energy: float
-
-
-@dataclass(frozen=True)
-class _Gram(Additive):
-    count: int
-    gram: Array
+        return replace(self, error=float(np.ldexp(self.error, shift)), norm=float(np.ldexp(self.norm, shift)), lower_bound=bound)
 
 
 @dataclass(frozen=True)
@@ -173,89 +190,180 @@ class Claim:
     components : ndarray of shape (n_components, n_dims)
         Nonnegative, float64.
     nonzeros_per_item : int
+    eps : float
+        Relative rounding of the numbers that are stored.
+    center_step, scale_step : float
+        Distance of neighbouring numbers near 0 among which centres, or scales, are stored; 0 where others are, of order one.
+    nearest : bool
+        Whether every single item is claimed to be in its nearest component, beside all of them together.
     """
 
     labels: Labels
     scale: Array
     components: Array
-    nonzeros_per_item: int = 1
+    nonzeros_per_item: int
+    eps: float
+    center_step: float = 0.0
+    scale_step: float = 0.0
+    nearest: bool = False
+
+
+@dataclass(frozen=True)
+class _Audit(Additive):
+    """Sums of one pass, in float64.
+
+    Attributes
+    ----------
+    count : int
+    weight : float
+        Σ ω.
+    mass, sizes, sums
+        As in ``HardStats``.
+    cost : ndarray of shape (n_components,)
+        Σ w ‖x − scale · center‖² with the best scales, by component.
+    reach : ndarray of shape (n_components,)
+        Σ ω ‖x'‖² of what was summed to make the centres, by component.
+    gain : float
+        What every item saves by going to its nearest component.
+    misplaced : int
+    residual : float
+        Σ w ‖x − scale · center‖² with the scales that are claimed.
+    energy : float
+        Σ w ‖x‖².
+    """
+
+    count: int
+    weight: float
+    mass: Array
+    sizes: Labels
+    sums: Array
+    cost: Array
+    reach: Array
+    gain: float
+    misplaced: int
+    residual: float
+    energy: float
 
 
 def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds | None = None, prices: Array | None = None) -> Certificate:
     """Recompute every claim of a factorisation from the data; good ``prices`` make the proof under bounds short."""
+    exact, n_components = engine.doubled(), len(claim.components)
     centers = distortion.to_frame(claim.components)
-
-    def kernel(raw: RawRows, where: slice) -> _Audit:
-        weight = engine.block_weight(where)
-        items = distortion.items(raw, weight)
-        pairs = distortion.pairs(items, centers)
-        stats = hard_stats(distortion, items, pairs, claim.labels[where])
-        own = pairs.distance[claim.labels[where], np.arange(len(items))]
-        residual = raw.residual_sq(claim.scale[where], claim.labels[where], claim.components)
-        return _Audit(
-            count=len(items),
-            weight=float(items.weight.sum()),
-            mass=stats.mass,
-            sizes=stats.sizes,
-            sums=stats.sums,
-            cost=stats.total,
-            gap=float(items.weight @ np.maximum(own - np.maximum(pairs.distance.min(axis=0), 0), 0)),
-            spread=float(items.weight @ items.sq),
-            residual=float(weight @ residual),
-            energy=float(weight @ raw.sqnorms()),
-        )
-
-    audit: _Audit = engine.reduce(kernel)
-    in_time = engine.pass_seconds * _passes_of_bound(engine, len(centers)) <= engine.team.left()
-    better = distortion.center(audit.sums, np.maximum(audit.mass, np.finfo(float).tiny))
-    step_sq = float(np.square(better - centers).sum(axis=1) @ audit.mass)
-    return Certificate(
+    audit: _Audit = exact.reduce(_Auditor(exact, distortion, claim, centers))
+    in_time = exact.pass_seconds * _passes_of_bound(exact, n_components) <= engine.team.left()
+    rounding = _rounding(exact, claim, audit)
+    found = Certificate(
         n_items=engine.n_items,
-        n_components=len(claim.components),
+        n_components=n_components,
         nonzeros_per_item=claim.nonzeros_per_item,
         counts=tuple(int(size) for size in audit.sizes),
         error=float(np.sqrt(audit.residual)),
         relative_error=float(np.sqrt(audit.residual / audit.energy)) if audit.energy > 0 else 0.0,
-        lower_bound=lower_bound(engine, distortion, len(claim.components)) if in_time else None,
-        gap=_gap(engine, distortion, claim, bounds, prices, audit),
+        lower_bound=lower_bound(exact, distortion, n_components) if in_time else None,
+        gap=0.0,
         bounds=bounds,
-        loads=None if engine.size is None else tuple(loads(engine, claim.labels, len(claim.components)).tolist()),
-        scale_gap=_scale_gap(engine, audit),
-        stationarity=_relative_step(engine, step_sq, audit),
+        loads=None if engine.size is None else tuple(loads(engine, claim.labels, n_components).tolist()),
+        scale_gap=_beyond(audit.residual - float(audit.cost.sum()), rounding, audit),
+        stationarity=float(_steps(exact, distortion, claim, centers, audit).max()),
         nonnegative=bool((claim.components >= 0).all() and (claim.scale >= 0).all()),
         conservation=abs(float(audit.mass.sum()) - audit.weight) / audit.weight if audit.weight > 0 else 0.0,
+        norm=float(np.sqrt(audit.energy)),
+        misplaced=audit.misplaced if claim.nearest else 0,
     )
+    if found.free or bounds is None:
+        return replace(found, gap=_beyond(audit.gain, rounding, audit))
+    proven = _bounded_gap(exact, distortion, claim, centers, bounds, prices)
+    return replace(found, gap=proven if np.isinf(proven) else _beyond(proven * audit.residual, rounding, audit))
 
 
-def _gap(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds | None, prices: Array | None, audit: _Audit) -> float:
-    """What other labels could still gain, as a fraction of the squared error; 0 where that is rounding."""
-    if audit.residual <= _rounding(engine) * audit.energy:
+@dataclass(frozen=True)
+class _Residual(Additive):
+    count: int
+    total: float
+
+
+def squared_error(engine: Engine, claim: Claim) -> float:
+    """Σ w ‖x − scale · center‖², by explicit residuals, in the units of the engine."""
+    exact = engine.doubled()
+
+    def kernel(raw: RawRows, where: slice) -> _Residual:
+        residual = raw.residual_sq(claim.scale[where], claim.labels[where], claim.components)
+        return _Residual(raw.n_items, float(engine.block_weight(where) @ residual))
+
+    found: _Residual = exact.reduce(kernel)
+    return found.total
+
+
+@dataclass(frozen=True)
+class _Auditor:
+    """The pass over the data: one block to its sums."""
+
+    engine: Engine
+    distortion: Distortion
+    claim: Claim
+    centers: Array
+
+    def __call__(self, raw: RawRows, where: slice) -> _Audit:
+        claim, distortion = self.claim, self.distortion
+        weight, labels, sq = self.engine.block_weight(where), claim.labels[where], raw.sqnorms()
+        items = distortion.items(raw, weight)
+        pairs = distortion.pairs(items, self.centers)
+        stats = hard_stats(distortion, items, pairs, labels)
+        points, mine = distortion.to_data(self.centers), (labels, np.arange(len(labels)))
+        own = raw.residual_sq(distortion.scales(pairs.inner[mine], sq), labels, points)
+        nearest = pairs.distance.argmin(axis=0)
+        least = own
+        if (nearest != labels).any():
+            best = raw.residual_sq(distortion.scales(pairs.inner[nearest, mine[1]], sq), nearest, points)
+            least = np.where(nearest == labels, own, np.minimum(own, best))
+        # ω‖x'‖² is in the units of w‖x‖²; where items are not formed, what is summed is as large as they are.
+        reach = items.weight * items.sq if self.engine.forms_rows else weight * sq
+        return _Audit(
+            count=len(labels),
+            weight=float(items.weight.sum()),
+            mass=stats.mass,
+            sizes=stats.sizes,
+            sums=stats.sums,
+            cost=np.bincount(labels, weight * own, len(points)),
+            reach=np.bincount(labels, reach, len(points)),
+            gain=float(weight @ (own - least)),
+            misplaced=int(np.count_nonzero(weight * (own - least) > self._distance_rounding(weight * (own + least), reach))),
+            residual=float(weight @ raw.residual_sq(claim.scale[where], labels, claim.components)),
+            energy=float(weight @ sq),
+        )
+
+    def _distance_rounding(self, distance: Array, reach: Array) -> Array:
+        """By how much a difference of two distances that a fit takes in the type of X may err.
+
+        Σ of p products x'·y' errs by p ε ‖x'‖ ‖y'‖, and ‖y'‖ ≤ ‖x'‖ + √d.
+        """
+        return 4 * (NEGLIGIBLE + self.engine.n_dims) * self.claim.eps * (reach + distance)
+
+
+def _rounding(engine: Engine, claim: Claim, audit: _Audit) -> float:
+    """What a difference of squared errors may be off by: of float64, and of the type in which centres and scales are stored."""
+    step = np.sqrt(engine.n_dims) * claim.center_step + claim.scale_step
+    weight = engine.n_items if engine.weight is None else float(engine.weight.sum())
+    stored = ITEM_ROUNDINGS**2 * (claim.eps**2 * audit.energy + step**2 * weight)
+    formed = DOUBLE_ROUNDINGS * float(np.finfo(float).eps) * float(np.sqrt(audit.residual * audit.energy))
+    return float(stored + formed)
+
+
+def _beyond(gain: float, rounding: float, audit: _Audit) -> float:
+    """A gain as a fraction of the squared error; 0 where it is rounding."""
+    if gain <= rounding:
         return 0.0
-    if bounds is None:
-        return float(audit.gap / audit.residual)
-    if engine.size is not None and prices is not None:
-        return load_gap(ItemCosts(engine, distortion, distortion.to_frame(claim.components)), bounds, claim.labels, prices)
-    return Bounded(engine, distortion, bounds).gap(distortion.to_frame(claim.components), claim.labels, prices)
+    return gain / audit.residual if audit.residual > 0 else np.inf
 
 
-def _scale_gap(engine: Engine, audit: _Audit) -> float:
-    """The squared error above Σ ω d, the least that these labels and centres allow, as a fraction of it; 0 where that is rounding."""
-    # Distances are exact to the rounding of the items' distance to the reference.
-    rounding = _rounding(engine) * audit.energy + NEGLIGIBLE * float(np.finfo(engine.given).eps) * audit.spread
-    excess = audit.residual - audit.cost
-    return float(excess / audit.residual) if excess > rounding else 0.0
-
-
-def _relative_step(engine: Engine, step_sq: float, audit: _Audit) -> float:
-    """A step of the centres relative to the spread of the items; 0 where it is rounding."""
-    if step_sq <= _rounding(engine) * audit.energy:
-        return 0.0
-    return float(np.sqrt(step_sq / audit.spread)) if audit.spread > 0 else np.inf
-
-
-def _rounding(engine: Engine) -> float:
-    """Below this fraction of ‖X‖² a squared error is rounding: of sums over the dimensions, and over the items."""
-    return 100.0 * float(np.finfo(engine.given).eps) ** 2 * (engine.n_dims + engine.n_items)
+def _bounded_gap(engine: Engine, distortion: Distortion, claim: Claim, centers: Array, bounds: Bounds, prices: Array | None) -> float:
+    """What other labels within the bounds could still gain, as a fraction of the squared error."""
+    if len(bounds.upper) != len(centers):
+        return np.inf
+    if engine.size is not None:
+        prices = np.zeros(len(centers)) if prices is None else prices
+        return load_gap(ItemCosts(engine, distortion, centers), bounds, claim.labels, prices)
+    return Bounded(engine, distortion, bounds).gap(centers, claim.labels, prices)
 
 
 def _passes_of_bound(engine: Engine, n_components: int) -> float:
@@ -265,39 +373,15 @@ def _passes_of_bound(engine: Engine, n_components: int) -> float:
     return (products + eigenvalues) / (4 * engine.n_items * engine.n_dims * n_components)
 
 
-def lower_bound(engine: Engine, distortion: Distortion, n_components: int) -> float | None:
-    """Eckart–Young: √Σ_{i>r} σ_i² of the weighted items, less a margin for rounding.
-
-    r is n_components, or one less where the components are means: about the mean of all items, k means span k − 1 dimensions. Exact
-    eigenvalues of the smaller Gram matrix; None when both sides exceed ``GRAM_SIDE``.
-    """
-    mean = distortion.mean_of(engine)
-    rank = n_components - (mean is not None)
-    if min(engine.n_items, engine.n_dims) <= rank:
-        return 0.0
-    if min(engine.n_items, engine.n_dims) > GRAM_SIDE:
-        return None
-    values = np.linalg.eigvalsh(_smaller_gram(engine, mean))[::-1]
-    # Summation and the eigenvalue solver each err by at most n ε trace; the tail is a sum of eigenvalues.
-    eps, total = float(np.finfo(float).eps), max(float(values.sum()), 0.0)
-    shifted = 0.0
-    if mean is not None:
-        weight = engine.n_items if engine.weight is None else float(engine.weight.sum())
-        energy = weight * float(np.dot(mean, mean))
-        # Where items are not formed, what was subtracted rounds too; and about a point that is not quite the mean the sum is too large.
-        total += 0.0 if engine.forms_rows else energy
-        shifted = energy * (engine.n_items * eps) ** 2
-    margin = len(values) * (len(values) + 8) * eps * total + shifted
-    return float(np.sqrt(max(float(values[rank:].sum()) - margin, 0.0)))
-
-
-def _smaller_gram(engine: Engine, ref: Array | None) -> Array:
-    if engine.n_dims <= engine.n_items:
-
-        def kernel(raw: RawRows, where: slice) -> _Gram:
-            return _Gram(where.stop - where.start, raw.gram(engine.block_weight(where), ref))
-
-        gram: _Gram = engine.reduce(kernel)
-        return gram.gram
-    whole = engine.select(np.arange(engine.n_items))
-    return whole.rows(slice(0, engine.n_items)).outer(whole.block_weight(slice(0, engine.n_items)), ref)
+def _steps(engine: Engine, distortion: Distortion, claim: Claim, centers: Array, audit: _Audit) -> Array:
+    """How far each centre is from the best one, relative to the spread of its component; 0 where that is rounding."""
+    mass = np.maximum(audit.mass, np.finfo(float).tiny)
+    step = np.linalg.norm(distortion.center(audit.sums, mass) - centers, axis=1)
+    # A sum of m terms errs by m ε times their sum, at most m ε √(Σ ω · Σ ω ‖x'‖²); blocks are summed, then added up.
+    terms = max(where.stop - where.start for where in engine.slices) + len(engine.slices)
+    summed = terms * float(np.finfo(float).eps) * np.sqrt(audit.reach / mass)
+    size = np.linalg.norm(distortion.to_data(centers), axis=1)
+    stored = (claim.eps + DOUBLE_ROUNDINGS * float(np.finfo(float).eps)) * size + np.sqrt(engine.n_dims) * claim.center_step
+    beyond = np.where(audit.mass > 0, np.maximum(step - summed - stored, 0), 0.0)
+    spread = np.sqrt(audit.cost / mass)
+    return np.where(beyond > 0, np.divide(beyond, spread, out=np.full_like(beyond, np.inf), where=spread > 0), 0.0)

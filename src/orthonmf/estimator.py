@@ -16,7 +16,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from ._arithmetic import own_arithmetic
+from ._departure import asked_bounds, departure
 from ._factorization import Factorization
+from ._invariants import contradiction, malformed
 from ._typing import Array, Labels
 from ._validation import (
     Layout,
@@ -30,11 +32,11 @@ from ._validation import (
 )
 from .bounded import Bounded
 from .bounds import least_components, most_components, parse_bounds
-from .certificate import Certificate, certify
+from .certificate import Certificate, certify, squared_error
 from .distortion import REGISTRY
 from .engines import REGISTRY as ENGINES
 from .engines import Engine, ThreadTeam
-from .exceptions import InfeasibleCapacityError, InvalidInputError
+from .exceptions import InfeasibleCapacityError, InvalidInputError, ModelFormatError
 from .factorize import MAX_COMPONENTS, Request, Result, factorize
 from .factors import Assigned, Factors, one_per_row
 from .progress import CallbackSupport, Monitor, Reporter, history, in_units, with_callbacks
@@ -251,6 +253,7 @@ class ONMF(CallbackSupport, Factorization):
                 engine.size, total_size = self._sizes(item_size, engine.n_items)
                 monitor = Monitor(self.verbose, listener, self._unit(engine))
                 result = factorize(engine, self._request(engine, total_size), monitor)
+                self._total_size = None if item_size is None else total_size
                 with team.unhurried():
                     self._store(engine, result, X.dtype)
         self._warn(result)
@@ -432,10 +435,16 @@ class ONMF(CallbackSupport, Factorization):
         check_is_fitted(self)
         X = self._checked_again(X)
         with ThreadTeam(self.n_jobs) as team, closing(team):
-            return -self._certified(self._layout.build(X, None, team)).error
+            engine = self._layout.build(X, None, team)
+            return -float(np.ldexp(squared_error(engine, self._factors.claim(engine)) ** 0.5, -engine.shift))
 
     def verify(self, X: Any, sample_weight: Any = None) -> Certificate:
-        """Recompute every claim about this model from X alone.
+        """Recompute every claim about this model from X, and compare with it every number that the model stores.
+
+        One claim is that the model stores what the data give: counts, scales, weights, errors and the numbers of ``certificate_`` are
+        recomputed, the bounds are read from ``capacity`` and ``min_size`` again, and what follows from other numbers is compared with
+        them. What the fit recorded of its way (``history_``, ``critical_betas_``, ``n_iter_``, ``converged_``, ``status_`` and the KKT
+        residual) only another fit could tell; no prediction depends on it.
 
         Parameters
         ----------
@@ -447,6 +456,11 @@ class ONMF(CallbackSupport, Factorization):
         Returns
         -------
         certificate : Certificate
+
+        Raises
+        ------
+        ModelFormatError
+            An attribute was changed such that nothing can be computed with it.
 
         Examples
         --------
@@ -461,14 +475,16 @@ class ONMF(CallbackSupport, Factorization):
         False
         """
         check_is_fitted(self)
+        if complaint := malformed(self):
+            raise ModelFormatError(f"The model contradicts itself: {complaint}. Fit it again.")
         X = self._checked_again(X)
         weight = check_sample_weight(sample_weight, X.shape[0])
         with ThreadTeam(self.n_jobs) as team, closing(team):
             engine = self._layout.build(X, weight, team)
-            if self.orthogonal == "features":
-                return self._certified(engine, Assigned(self.labels_, self.scale_))
-            given = engine.n_items == len(self.labels_)
-            return self._certified(engine, self._factors.assign(engine, self.labels_) if given else None)
+            if engine.n_items != len(self.labels_):
+                return replace(self._certified(engine), contradiction=contradiction(self))
+            found = self._certified(engine, Assigned(self.labels_, self.scale_))
+            return replace(found, contradiction=contradiction(self) or departure(self, engine, found))
 
     # -- keeping ----------------------------------------------------------------------------------------------------------------
 
@@ -629,10 +645,11 @@ class ONMF(CallbackSupport, Factorization):
 
     def _store(self, engine: Engine, result: Result, dtype: Any) -> None:
         """Set the fitted attributes, in the units of X."""
+        self.n_iter_, self.n_sample_iter_ = engine.passes, engine.team.passes - engine.passes
         factors = Factors.of(engine, result, self.orthogonal, self.scaling, dtype)
         self.components_, self._weight, self._reference = factors.components, factors.weight, factors.reference
         self.n_components_ = len(factors.components)
-        self._bounds, self._prices, self._item_size = result.bounds, result.prices, engine.size
+        self._prices, self._item_size = result.prices, engine.size
         given = None if result.bounds is None else result.labels
         if self.orthogonal == "samples":
             assigned = factors.assign(engine, given)
@@ -640,18 +657,19 @@ class ONMF(CallbackSupport, Factorization):
             assigned = Assigned(result.labels, factors.components.max(axis=0))
         self.labels_, self.scale_ = assigned.labels, assigned.scale.astype(dtype)
         self.counts_ = np.bincount(self.labels_, minlength=self.n_components_)
+        self._bounds = asked_bounds(self, engine) if result.bounds is None else result.bounds
         unit = self._unit(engine)
         self.critical_betas_ = in_units(result.critical_betas, 2 * unit)
         self.persistence_ = persistence(result.critical_betas)
         self.history_ = history(result.temperatures, result.splits, result.plane, unit)
         self.converged_, self.status_ = result.status is Status.CONVERGED, result.sentences
-        self.certificate_ = replace(self._certified(engine, assigned), kkt_residual=result.kkt_residual)
+        self.certificate_ = replace(self._certified(engine, Assigned(self.labels_, self.scale_)), kkt_residual=result.kkt_residual)
         self.reconstruction_err_ = self.certificate_.error
-        self.n_iter_, self.n_sample_iter_ = engine.passes, engine.team.passes - engine.passes
 
     def _certified(self, engine: Engine, assigned: Assigned | None = None) -> Certificate:
+        """The claims about the items of an engine; those of the fit, under its bounds, where they are given."""
         factors = self._factors
-        claim = factors.claim(engine, assigned)
-        given = engine.n_items == len(self.labels_)
-        bounds, engine.size = (self._bounds, self._item_size) if given else (None, None)
+        bounds, engine.size = (None, None) if assigned is None else (self._bounds, self._item_size)
+        free = bounds is None or not (bounds.bind(engine.n_items) or self.solver == "cbf")
+        claim = factors.claim(engine, assigned, nearest=free)
         return certify(engine, factors.distortion(engine), claim, bounds, self._prices).in_units(-engine.shift - engine.weight_shift)

@@ -69,7 +69,7 @@ class IntegrityError(OrthonmfError, RuntimeError):
 
 
 class ModelFormatError(OrthonmfError, ValueError):
-    """A stored model is damaged, inconsistent, or of a format this version does not read.
+    """A model is damaged, contradicts itself, or is stored in a format that this version does not read.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from .anneal import Annealing, Split, tree
 from .bounded import MANY_ITEMS, Bounded
 from .bounds import Bounds, parse_bounds, parse_loads
 from .distortion import REGISTRY, Distortion
-from .engines.base import Engine, RawRows, sample
+from .engines.base import Engine, mean_sqnorm, sample
 from .engines.threads import TimeLimitReached
 from .partition import (
     Free,
@@ -40,7 +40,6 @@ from .search import Answer, Assign, Search
 from .solvers import bounded_solver
 from .solvers.base import Relaxed, loads
 from .solvers.dual import weighed
-from .state import Additive
 from .status import Status
 from .transitions import MIN_PERSISTENCE, most_persistent, persistence
 
@@ -290,26 +289,12 @@ def _settle(engine: Engine, distortion: Distortion, request: Request, monitor: M
 
 def _bounds(engine: Engine, request: Request, n_components: int) -> Bounds | None:
     """The bounds that were asked for; None where they exclude nothing, and no flow is to be seen under them."""
-    penalty = np.inf if request.capacity_penalty is None else request.capacity_penalty * _mean_sqnorm(engine)
+    penalty = np.inf if request.capacity_penalty is None else request.capacity_penalty * mean_sqnorm(engine)
     if engine.size is not None:
         return parse_loads(request.capacity, request.min_size, n_components, engine.n_items, request.total_size, penalty)
     bounds = parse_bounds(request.capacity, request.min_size, n_components, engine.n_items, penalty)
     idle = bounds is not None and not bounds.bind(engine.n_items) and request.solver != "cbf"
     return None if idle else bounds
-
-
-@dataclass(frozen=True)
-class _Energy(Additive):
-    count: int
-    total: float
-
-
-def _mean_sqnorm(engine: Engine) -> float:
-    def kernel(raw: RawRows, where: slice) -> _Energy:
-        return _Energy(raw.n_items, float(engine.block_weight(where) @ raw.sqnorms()))
-
-    energy: _Energy = engine.reduce(kernel)
-    return max(energy.total / engine.n_items, np.finfo(float).tiny)
 
 
 def _improve(engine: Engine, distortion: Distortion, request: Request, search: Search, keep: Keep | None) -> None:

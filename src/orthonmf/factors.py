@@ -52,7 +52,7 @@ class Factors:
     weight : ndarray of shape (n_components,)
         N: the weight of the items of each component.
     reference : ndarray of shape (n_dims,)
-        About which distances are taken; in the units of X for centres.
+        About which distances of samples are taken; in the units of X for centres. Empty for features.
     """
 
     orthogonal: str
@@ -74,11 +74,13 @@ class Factors:
         elif scaling == "none":
             components = components * _root(weight)[:, None]
         components = np.ascontiguousarray(components.astype(dtype))
-        return cls(orthogonal, scaling, components, weight, np.ldexp(result.distortion.ref, unit))
+        # A reference for features has one entry per row of the data it is for: new data have their own.
+        reference = np.ldexp(result.distortion.ref, unit) if orthogonal == "samples" else np.zeros(0)
+        return cls(orthogonal, scaling, components, weight, reference)
 
     def distortion(self, engine: Engine) -> Distortion:
         """The loss, in the frame of the fit and the units of the engine."""
-        if self.orthogonal == "features":  # a reference has one entry per row of the data it is for
+        if self.orthogonal == "features":
             return REGISTRY[self.scaling].of(engine)
         return REGISTRY[self.scaling](np.ldexp(self.reference, 0 if self.scaling == "item" else engine.shift))
 
@@ -93,13 +95,25 @@ class Factors:
             return Assigned(labels, (1 / _root(self.weight))[labels])
         return Assigned(labels, np.ldexp(_inner(engine, centers, labels), -engine.shift))
 
-    def claim(self, engine: Engine, assigned: Assigned | None = None) -> Claim:
-        """What is claimed of the items of an engine: x_i ≈ scale_i · center, in the engine's units."""
+    def claim(self, engine: Engine, assigned: Assigned | None = None, *, nearest: bool = False) -> Claim:
+        """What is claimed of the items of an engine: x_i ≈ scale_i · center, in the engine's units.
+
+        ``nearest`` says that samples were assigned as here, each to its nearest component.
+        """
         if self.orthogonal == "features":
             return self._feature_claim(engine, self.components.argmax(axis=0) if assigned is None else assigned.labels)
+        nearest = assigned is None or nearest
         assigned = assigned or self.assign(engine)
-        scale = np.ldexp(assigned.scale, engine.shift) if self.scaling == "item" else np.ones(engine.n_items)
-        return Claim(assigned.labels, scale, self.sample_centers(engine))
+        step = float(np.ldexp(float(np.finfo(self.components.dtype).smallest_subnormal), engine.shift))
+        if self.scaling == "none":
+            scale = np.ones(engine.n_items)
+            return Claim(assigned.labels, scale, self.sample_centers(engine), 1, self._eps(engine), center_step=step, nearest=nearest)
+        scale = np.ldexp(assigned.scale.astype(np.float64), engine.shift)
+        return Claim(assigned.labels, scale, self.sample_centers(engine), 1, self._eps(engine), scale_step=step, nearest=nearest)
+
+    def _eps(self, engine: Engine) -> float:
+        """Of the coarser of the types in which X and the factors are given."""
+        return max(float(np.finfo(each).eps) for each in (engine.given, self.components.dtype))
 
     def sample_centers(self, engine: Engine) -> Array:
         """The centres for an engine on samples, in its units."""
@@ -115,7 +129,7 @@ class Factors:
         size = np.linalg.norm(mapped, axis=1) if self.scaling == "item" else np.sqrt(self.weight)
         size = np.where(size > 0, size, 1.0)
         nonzeros = int(np.count_nonzero(self.components, axis=0).max(initial=0))
-        return Claim(labels, values * size[labels], mapped / size[:, None], nonzeros)
+        return Claim(labels, values * size[labels], mapped / size[:, None], nonzeros, self._eps(engine))
 
 
 def _root(weight: Array) -> Array:
@@ -137,14 +151,12 @@ def _feature_values(engine: Engine, result: Result, scaling: str, weight: Array)
 def _inner(engine: Engine, centers: Array, labels: Labels) -> Array:
     """x_i · center of its component, in float64 and the units of the engine, shape (n_items,)."""
     inner = np.empty(engine.n_items)
-    nowhere = np.zeros(engine.n_dims)
 
     def kernel(raw: RawRows, where: slice) -> Count:
-        products = raw.framed(None, None, nowhere).dot(centers)
-        inner[where] = products[labels[where], np.arange(raw.n_items)]
+        inner[where] = raw.inner(labels[where], centers)
         return Count(raw.n_items)
 
-    engine.reduce(kernel)
+    engine.doubled().reduce(kernel)
     return np.maximum(inner, 0.0)
 
 
@@ -163,5 +175,5 @@ def _label_sums(engine: Engine, values: Array, labels: Labels, n_components: int
         weights[labels[where], np.arange(raw.n_items)] = values[where]
         return _Sums(raw.n_items, np.asarray(raw.framed(None, None, nowhere).tdot(weights), dtype=np.float64))
 
-    total: _Sums = engine.reduce(kernel)
+    total: _Sums = engine.doubled().reduce(kernel)
     return total.sums

@@ -3,7 +3,7 @@
 The container is described in ``_archive``. A file is read whole and checked before anything is returned: its digests, then that the arrays
 fit together, then what the certificate claims of any factorisation (nonnegative, one component for each item, normalised, sizes
 within their bounds). The digests protect against damage, not against somebody who makes them anew: such a file can hold wrong numbers,
-but no code, and no model that breaks these laws.
+but no code, and no model that breaks these laws. Whether its numbers are those of the data only the data can tell: see ``ONMF.verify``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import _archive
 from ._archive import Archive
 from ._encoding import Ragged, decode, encode, record
-from ._invariants import contradiction
+from ._invariants import ARRAYS, contradiction, misfit
 from ._typing import Array
 from .bounds import Bounds
 from .certificate import Certificate
@@ -32,18 +32,8 @@ Model = TypeVar("Model", bound=ONMF)
 # The version of what is stored; a file of a later one is refused.
 FORMAT = 1
 
-# Kinds of numbers and lengths of each array; lengths of one letter agree: k components, p features, n items, t temperatures, s splits.
-_ARRAYS = {
-    "components_": ("f", "kp"),
-    "labels_": ("i", "n"),
-    "scale_": ("f", "n"),
-    "counts_": ("i", "k"),
-    "critical_betas_": ("f", "c"),
-    "persistence_": ("f", "q"),
-    "_weight": ("f", "k"),
-    "_reference": ("f", "d"),
-}
-_OPTIONAL = {"_prices": ("f", "k"), "_item_size": ("f", "n"), "_lower": ("fi", "k"), "_upper": ("fi", "k")}
+# As for the fitted arrays themselves; b bounds, t temperatures, s splits.
+_OPTIONAL = {"_prices": ("f", "k"), "_item_size": ("f", "n"), "_lower": ("fi", "b"), "_upper": ("fi", "b")}
 _COLUMNS = {
     "beta": ("f", "t"),
     "n_components": ("i", "t"),
@@ -60,12 +50,12 @@ _HISTORY = {
     "splits": ("i", "s2"),
     "splits.beta": ("f", "s"),
 }
-_EVERY = {**_ARRAYS, **{f"history.{name}": spec for name, spec in _HISTORY.items()}}
+_EVERY = {**ARRAYS, **{f"history.{name}": spec for name, spec in _HISTORY.items()}}
 
 
 @dataclass(frozen=True)
 class _Fitted:
-    """The fitted attributes that are no arrays. Four are None where the model has none; older files lack the last."""
+    """The fitted attributes that are no arrays. Five are None where the model has none; older files lack the last two."""
 
     n_components_: int
     n_features_in_: int
@@ -77,6 +67,7 @@ class _Fitted:
     bounds_named: bool | None
     bounds_penalty: float | None
     n_sample_iter_: int = 0
+    total_size: float | None = None
 
 
 # The attributes of a model that go by the same name here.
@@ -190,6 +181,7 @@ def _document(model: ONMF) -> dict[str, Any]:
         "output": getattr(model, "_sklearn_output_config", {}).get("transform"),
         "bounds_named": None if bounds is None else bounds.named,
         "bounds_penalty": None if bounds is None else float(bounds.penalty),
+        "total_size": model._total_size,
     }
     claims = {field.name: getattr(model.certificate_, field.name) for field in fields(Certificate) if field.name != "bounds"}
     return {
@@ -218,7 +210,7 @@ def _arrays(model: ONMF) -> dict[str, Array]:
         "splits.beta": np.array([split[0] for split in history["splits"]], dtype=np.float64),
     }
     return {
-        **{name: getattr(model, name) for name in _ARRAYS},
+        **{name: getattr(model, name) for name in ARRAYS},
         **{name: array for name, array in optional.items() if array is not None},
         **{f"history.{name}": annealing[name] for name in _HISTORY},
     }
@@ -245,13 +237,8 @@ def _check_arrays(arrays: dict[str, Array]) -> None:
     missing, unknown = sorted(set(_EVERY) - set(arrays)), sorted(set(arrays) - set(_EVERY) - set(_OPTIONAL))
     if missing or unknown:
         raise ModelFormatError(f"It lacks the arrays {missing} and has the unknown ones {unknown!r:.200}.")
-    lengths = {"2": 2}
-    for name, array in arrays.items():
-        kinds, letters = _EVERY.get(name) or _OPTIONAL[name]
-        agree = array.ndim == len(letters) and all(lengths.setdefault(*pair) == pair[1] for pair in zip(letters, array.shape, strict=True))
-        # An annealing without temperatures has arrays without entries, and these are floats.
-        if not agree or (array.size and array.dtype.kind not in kinds):
-            raise ModelFormatError(f"Array {name} has shape {array.shape} and dtype {array.dtype}, which does not fit the others.")
+    if complaint := misfit(arrays, {**_EVERY, **_OPTIONAL}):
+        raise ModelFormatError(f"{complaint[0].upper()}{complaint[1:]}.")
 
 
 def _restored(archive: Archive, cls: type[Model]) -> Model:
@@ -264,9 +251,12 @@ def _restored(archive: Archive, cls: type[Model]) -> Model:
     certificate = replace(record(Certificate, _decoded("certificate", document["certificate"]), "certificate"), bounds=bounds)
     for name in _PLAIN:
         setattr(model, name, getattr(fitted, name))
-    for name in _ARRAYS:
+    for name in ARRAYS:
         setattr(model, name, arrays[name])
     model._bounds, model._prices, model._item_size = bounds, arrays.get("_prices"), arrays.get("_item_size")
+    model._total_size = fitted.total_size
+    if model.orthogonal == "features":  # older files have one that nobody reads
+        model._reference = np.zeros(0)
     model.history_ = _history(arrays)
     model.certificate_, model.reconstruction_err_ = certificate, certificate.error
     if fitted.feature_names_in_ is not None:

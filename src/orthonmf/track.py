@@ -25,7 +25,7 @@ class Track:
     steps : ndarray of shape (n_temperatures,)
         Which entries of the history these are.
     beta : ndarray of shape (n_temperatures,)
-        Increasing, finite.
+        Increasing, positive, finite.
     ids : list of tuples of int
         Names of the components at each temperature.
     projection : list of ndarrays of shape (n_components, 2)
@@ -109,7 +109,7 @@ def _rise(beta: Any, ids: Any) -> Labels:
             kept.clear()
         while kept and beta[kept[-1]] >= value:
             kept.pop()
-        if np.isfinite(value):
+        if 0 < value < np.inf:  # others have no place on a logarithmic axis
             kept.append(i)
     taken = [_before_refusal(i, after, beta, ids) for i, after in pairwise(kept)]
     return np.array([*taken, *kept[-1:]], dtype=np.intp)
@@ -143,5 +143,5 @@ def located(model: Any) -> bool:
 
 def criticals(model: Any) -> Array:
     """The critical values along the track of a fitted model; none where they were not located, or under bounds, which anneal once more."""
-    known = located(model) and model.certificate_.bounds is None
+    known = located(model) and model.certificate_.free
     return np.asarray(model.critical_betas_) if known else np.zeros(0)

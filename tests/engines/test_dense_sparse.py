@@ -57,7 +57,8 @@ class TestByHand:
         assert_array_equal(raw.gram(np.array([1.0, 4.0]), None), [[37, 48], [48, 64]])
         # about (1, 0) the first item vanishes and the second is (2, 4)
         assert_array_equal(raw.gram(np.array([1.0, 4.0]), np.array([1.0, 0.0])), [[16, 32], [32, 64]])
-        assert_array_equal(raw.outer(np.array([1.0, 4.0]), None), [[1, 6], [6, 100]])
+        assert_array_equal(build(kind, self.X, np.array([1.0, 4.0])).outer(None), [[1, 6], [6, 100]])
+        assert_array_equal(raw.inner(np.array([1, 0]), np.array([[2.0, 1.0], [5.0, 7.0]])), [5, 10])
 
     def test_weighted_mean(self, kind):
         assert_array_equal(weighted_mean(build(kind, self.X, np.array([1.0, 3.0]))), [2.5, 3])
@@ -97,7 +98,7 @@ class TestPlainFormula:
         ref = None if about is None else about * np.random.default_rng(seed).random(X.shape[1])
         rest = np.sqrt(weight)[:, None] * (exact - (0 if ref is None else ref))
         assert_allclose(raw.gram(weight, ref), rest.T @ rest, rtol=1e-12, atol=1e-12)
-        assert_allclose(raw.outer(weight, ref), rest @ rest.T, rtol=1e-12, atol=1e-12)
+        assert_allclose(build(kind, X, weight).outer(ref), rest @ rest.T, rtol=1e-12, atol=1e-12)
 
     @pytest.mark.parametrize("plain", [True, False])
     def test_framed_rows(self, kind, dtype, seed, plain):

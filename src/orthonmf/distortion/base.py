@@ -123,6 +123,10 @@ class Distortion(ABC):
     def center(self, sums: Array, mass: Array) -> Array:
         """New centres from the sums: the step that lowers the cost at fixed responsibilities."""
 
+    @abstractmethod
+    def scales(self, inner: Array, sq: Array) -> Array:
+        """The best scale of items of squared norm ``sq`` whose inner products with their centres (as in ``Pairs``) are ``inner``."""
+
     # -- the shape of the cost in the centres -----------------------------------------------------------------------------------
 
     @abstractmethod

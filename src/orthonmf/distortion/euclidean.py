@@ -57,6 +57,9 @@ class Euclidean(Distortion):
     def center(self, sums: Array, mass: Array) -> Array:
         return sums / mass[:, None]
 
+    def scales(self, inner: Array, sq: Array) -> Array:
+        return np.ones_like(sq)
+
     def retract(self, centers: Array) -> Array:
         return centers
 

@@ -89,6 +89,9 @@ class Line(Distortion):
     def center(self, sums: Array, mass: Array) -> Array:
         return self.retract(sums)
 
+    def scales(self, inner: Array, sq: Array) -> Array:
+        return inner * np.sqrt(sq)
+
     def retract(self, centers: Array) -> Array:
         size = np.sqrt(np.einsum("ij,ij->i", centers, centers))[:, None]
         # A direction that vanished has no better replacement than the reference.

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from functools import reduce as fold
 from operator import add
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -27,6 +28,10 @@ BLOCK_BYTES = 1 << 20
 MIN_BLOCK, MAX_BLOCK = 256, 8192
 # Framed blocks are kept between passes while they take no more than this: small problems are all overhead.
 KEEP_BYTES = 8 << 20
+# A block where every digit counts, and copies of it are made.
+DOUBLED_BYTES = 2 << 20
+# Numbers of all items that are held at once where the inner products of all pairs of them are formed.
+OUTER_BYTES = 32 << 20
 
 
 class Rows(Protocol):
@@ -70,8 +75,8 @@ class RawRows(Protocol):
     def gram(self, weight: Array, ref: Array | None) -> Array:
         """Σ weight_i (x_i − ref)(x_i − ref)ᵀ in float64, shape (n_dims, n_dims)."""
 
-    def outer(self, weight: Array, ref: Array | None) -> Array:
-        """√weight_i √weight_l (x_i − ref)·(x_l − ref) in float64, shape (block, block)."""
+    def inner(self, labels: Labels, centers: Array) -> Array:
+        """x · centers[labels], item by item, accumulated in float64, shape (block,)."""
 
     def keys(self) -> Array:
         """One 64-bit number per item, equal for equal items."""
@@ -124,6 +129,21 @@ class Engine(ABC):
     @abstractmethod
     def select(self, index: Labels) -> Engine:
         """An engine in memory and in float64 on the items at ``index``."""
+
+    @abstractmethod
+    def outer(self, ref: Array | None) -> Array:
+        """√w_i √w_l (x_i − ref)·(x_l − ref) of all items in float64, shape (n_items, n_items): for few items.
+
+        Beyond the result and X it takes ``OUTER_BYTES`` and a block or two for each thread.
+        """
+
+    def doubled(self) -> Self:
+        """The same items seen in float64, in blocks of no more than ``DOUBLED_BYTES``; a block is converted when it is read."""
+        other = copy(self)
+        other.dtype, other._kept = np.dtype(np.float64), {}
+        size = min(max(DOUBLED_BYTES // (8 * max(self.row_width, 1)), 1), MAX_BLOCK)
+        other.slices = [slice(start, min(start + size, self.n_items)) for start in range(0, self.n_items, size)]
+        return other
 
     @cached_property
     def slices(self) -> list[slice]:
@@ -197,6 +217,22 @@ def weighted_mean(engine: Engine) -> Array:
 
     sums: _Total = engine.reduce(kernel)
     return sums.total / sums.weight
+
+
+@dataclass(frozen=True)
+class _Energy(Additive):
+    count: int
+    total: float
+
+
+def mean_sqnorm(engine: Engine) -> float:
+    """Σ w_i ‖x_i‖² / n_items, in the scaled units of the engine, and above 0."""
+
+    def kernel(raw: RawRows, where: slice) -> _Energy:
+        return _Energy(raw.n_items, float(engine.block_weight(where) @ raw.sqnorms()))
+
+    energy: _Energy = engine.reduce(kernel)
+    return max(energy.total / engine.n_items, np.finfo(float).tiny)
 
 
 def sample(engine: Engine, n_items: int, seed: int) -> Engine:

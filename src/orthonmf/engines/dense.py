@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce as fold
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from .._typing import Array, Labels
-from .base import Engine, multipliers, scrambled
+from .base import OUTER_BYTES, Engine, multipliers, scrambled
 from .threads import ThreadTeam
 
 
@@ -63,16 +65,11 @@ class DenseRawRows:
         return np.einsum("ij,ij->i", rest, rest)
 
     def gram(self, weight: Array, ref: Array | None) -> Array:
-        rest = self._weighted(weight, ref)
+        rest = _weighted(self.values.astype(np.float64), weight, ref)
         return rest.T @ rest
 
-    def outer(self, weight: Array, ref: Array | None) -> Array:
-        rest = self._weighted(weight, ref)
-        return rest @ rest.T
-
-    def _weighted(self, weight: Array, ref: Array | None) -> Array:
-        rest = self.values.astype(np.float64) if ref is None else self.values - ref
-        return rest * np.sqrt(weight)[:, None]
+    def inner(self, labels: Labels, centers: Array) -> Array:
+        return np.einsum("ij,ij->i", self.values, centers[labels], dtype=np.float64)
 
     def keys(self) -> Array:
         # + 0.0 turns −0.0 into 0.0; the sum wraps around modulo 2**64
@@ -107,7 +104,7 @@ class DenseEngine(Engine):
         super().__init__(array.shape[0], array.shape[1], array.dtype, weight, shift, team)
 
     def rows(self, where: slice) -> DenseRawRows:
-        return DenseRawRows(self._scaled(np.ascontiguousarray(self._array[where])))
+        return DenseRawRows(self._scaled(np.ascontiguousarray(self._array[where], self.dtype)))
 
     def select(self, index: Labels) -> DenseEngine:
         weight = None if self.weight is None else self.weight[index]
@@ -115,7 +112,26 @@ class DenseEngine(Engine):
         chosen.given = self.given
         return chosen
 
-    def _scaled(self, block: Array) -> Array:
+    def outer(self, ref: Array | None) -> Array:
+        width = max(OUTER_BYTES // (8 * self.n_items), 1)
+
+        def part(start: int) -> Array:
+            where = slice(start, start + width)
+            values = self._scaled(self._array[:, where].astype(np.float64), where)
+            rest = _weighted(values, self.block_weight(slice(0, self.n_items)), None if ref is None else ref[where])
+            return rest @ rest.T
+
+        return fold(add, self.team.map(part, range(0, self.n_dims, width)))
+
+    def _scaled(self, block: Array, where: slice = slice(None)) -> Array:
         if self.shift:
             block = np.ldexp(block, self.shift)
-        return block if self._dim_factor is None else (block * self._dim_factor).astype(block.dtype, copy=False)
+        return block if self._dim_factor is None else (block * self._dim_factor[where]).astype(block.dtype, copy=False)
+
+
+def _weighted(values: Array, weight: Array, ref: Array | None) -> Array:
+    """√weight (x − ref), in the place of the values."""
+    if ref is not None:
+        values -= ref
+    values *= np.sqrt(weight)[:, None]
+    return values

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._typing import Array, Labels
-from .base import Engine, multipliers, scrambled
+from .base import OUTER_BYTES, Engine, multipliers, scrambled
 from .threads import ThreadTeam
 
 
@@ -100,14 +101,10 @@ class SparseRawRows:
         cross = np.multiply.outer(self.total(weight), ref)
         return gram - cross - cross.T + weight.sum() * np.multiply.outer(ref, ref)
 
-    def outer(self, weight: Array, ref: Array | None) -> Array:
-        matrix = self.matrix.astype(np.float64)
-        outer = (matrix @ matrix.T).toarray()
-        if ref is not None:
-            cross = matrix @ ref
-            outer += np.dot(ref, ref) - cross[:, None] - cross
-        root = np.sqrt(weight)
-        return root[:, None] * outer * root
+    def inner(self, labels: Labels, centers: Array) -> Array:
+        rows = np.repeat(np.arange(self.n_items), np.diff(self.matrix.indptr))
+        products = self.matrix.data * centers[labels[rows], self.matrix.indices]
+        return np.bincount(rows, products, self.n_items).astype(np.float64, copy=False)
 
     def keys(self) -> Array:
         bits = scrambled((self.matrix.data.astype(np.float64) + 0.0).view(np.uint64))
@@ -144,6 +141,21 @@ class SparseEngine(Engine):
         few = SparseEngine(chosen, weight, team=self.team)
         few.given = self.given
         return few
+
+    def outer(self, ref: Array | None) -> Array:
+        exact, size = self.doubled(), max(OUTER_BYTES // (16 * max(self.row_width, 1)), 1)
+        parts = [slice(start, min(start + size, self.n_items)) for start in range(0, self.n_items, size)]
+        outer = np.empty((self.n_items, self.n_items))
+        for one, other in combinations_with_replacement(parts, 2):
+            outer[one, other] = (exact.rows(one).matrix @ exact.rows(other).matrix.T).toarray()
+            outer[other, one] = outer[one, other].T
+        if ref is not None:
+            cross = np.concatenate([exact.rows(where).project(ref) for where in parts])
+            outer += np.dot(ref, ref) - cross[:, None] - cross
+        root = np.sqrt(self.block_weight(slice(0, self.n_items)))
+        outer *= root[:, None]
+        outer *= root
+        return outer
 
 
 def _levels(components: Array) -> list[Array]:

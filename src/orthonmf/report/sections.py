@@ -89,7 +89,7 @@ def annealing(model: Any, frames: Frames | None) -> str:
 def _how_annealed(model: Any) -> str:
     """What the picture is, and what it is not."""
     text = "Each item belongs to every component with a probability; as β grows, these sharpen and components part."
-    if model.certificate_.bounds is not None:
+    if not model.certificate_.free:
         text += " This is the annealing under the bounds."
     elif not located(model):
         text += " With the number given, few temperatures were needed; with schedule=1.05 there are more, and the picture is finer."

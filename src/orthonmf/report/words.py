@@ -10,7 +10,7 @@ import numpy as np
 from ..certificate import GAP, STATIONARY, Certificate
 from ..track import located
 from ..transitions import MIN_PERSISTENCE
-from .text import count, number, percent, plural
+from .text import count, escaped, number, percent, plural
 
 __all__ = ["asked", "evidence", "noun", "summary", "why"]
 
@@ -67,7 +67,7 @@ def _bound(model: Any, side: str) -> str:
     if given is None:
         return "no bound"
     bounds = model.certificate_.bounds
-    if bounds is None:
+    if bounds is None or model.certificate_.free:
         return f"{_listed(given)}, which excludes nothing"
     values = getattr(bounds, side)
     unit = f"{noun(model)}s" if model.certificate_.loads is None else "times the mean size"
@@ -157,9 +157,15 @@ def evidence(proof: Certificate, item: str) -> dict[str, str]:
         "the assignment is the best within the bounds": f"{moving} The prices of the bounds prove it.",
         "the assignment is the best at this penalty": moving,
         "the centres are the best for these labels": (
-            f"The best ones are {percent(proof.stationarity)} of the spread away; {percent(STATIONARY)} is tolerated."
+            f"The best ones are at most {percent(proof.stationarity)} of the spread of their component away; {percent(STATIONARY)} is "
+            "tolerated."
         ),
         "the scales are the best for these centres": f"Better ones would gain {number(proof.scale_gap, 2)} of the squared error.",
         "all items were counted once": f"Weights over components and over items differ by {number(proof.conservation, 2)} of their sum.",
         "the error is not below the lower bound": bound,
+        "what the model stores is what the data give": (
+            "Every number that the data, the parameters or other numbers give was compared with them."
+            if proof.contradiction is None
+            else f"It does not: {escaped(proof.contradiction)}."
+        ),
     }
