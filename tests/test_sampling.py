@@ -118,8 +118,13 @@ class TestCoreset:
         assert_array_equal(np.bincount(found.astype(int), minlength=6)[1:], 8)  # 512 / 12 draws each: all of them
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_small_groups_far_away_get_components(seed):
-    X, labels = far_groups(70_000, 20, seed=seed)
-    model = ONMF(6, scaling="none", random_state=seed).fit(X)
-    assert_array_equal(model.labels_, labels)
+def test_small_groups_far_away_get_components():
+    X, labels = far_groups(200_000, 50)
+    model = ONMF(6, scaling="none").fit(X)
+    assert_array_equal(model.counts_, np.bincount(labels))
+    assert_allclose(model.reconstruction_err_**2, 8 * len(X), rtol=0.01)  # eight dimensions of variance one
+
+
+def test_small_groups_far_away_are_counted():
+    X, _ = far_groups(200_000, 40)
+    assert ONMF(scaling="none").fit(X).n_components_ == 6
