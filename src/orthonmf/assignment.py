@@ -45,6 +45,8 @@ BLOCK = 8192
 SAMPLE, SAMPLING = 256, 8
 # A pass reads this many costs in the time of one augmentation (0.1 ms): what a Newton step has to save.
 COSTS_PER_MOVE = 65536
+# On few items it is the number of steps, not of costs, that takes time: fewer items out of place than this are moved one by one.
+NEWTON_MOVES = 8
 # The share of the items out of place that a Newton step has to leave at most.
 PROGRESS = 0.7
 # Items of the pool for each component, and for each item out of place; most costs added at once (32 MiB).
@@ -142,16 +144,22 @@ def transport(costs: ArrayLike | Costs, lower: ArrayLike, upper: ArrayLike, *, p
     return _prove(problem, labels)
 
 
-def draft(costs: ArrayLike | Costs, lower: ArrayLike, upper: ArrayLike, *, prices: ArrayLike | None = None) -> tuple[Labels, Array]:
-    """Labels as ``transport`` gives them, up to rounding, and prices near theirs, without the proof: for use on the way."""
-    return _drafted(_problem(costs, lower, upper), prices)
+def draft(
+    costs: ArrayLike | Costs, lower: ArrayLike, upper: ArrayLike, *, prices: ArrayLike | None = None, loose: int = 0
+) -> tuple[Labels, Array]:
+    """Labels as ``transport`` gives them, up to rounding, and prices near theirs, without the proof: for use on the way.
+
+    Up to ``loose`` items may be out of place: then each item is where it is cheapest at these prices.
+    """
+    return _drafted(_problem(costs, lower, upper), prices, loose)
 
 
-def _drafted(problem: _Problem, prices: ArrayLike | None) -> tuple[Labels, Array]:
+def _drafted(problem: _Problem, prices: ArrayLike | None, loose: int = 0) -> tuple[Labels, Array]:
     start = np.zeros(problem.k) if prices is None else np.asarray(prices, dtype=np.float64)
     if start.shape != (problem.k,) or not np.isfinite(start).all():
         raise InvalidInputError(f"prices are {start}; expected {problem.k} finite numbers, or None.")
-    return _repair(problem, _settle(problem, start))
+    survey = _settle(problem, start)
+    return (survey.labels, survey.prices) if survey.misplaced <= loose else _repair(problem, survey)
 
 
 def certify(costs: ArrayLike | Costs, lower: ArrayLike, upper: ArrayLike, *, labels: Labels, prices: Array) -> Assignment:
@@ -273,10 +281,10 @@ def _settle(problem: _Problem, prices: Array) -> _Survey:
     """Prices at which few items are out of place."""
     n = problem.n
     survey = _survey(problem, prices)
-    if n > 2 * SAMPLE and survey.misplaced > n // 16:
+    if n > SAMPLING * SAMPLE and survey.misplaced > n // 16:
         survey = _better(survey, _survey(problem, _sampled_prices(problem)))
     limit = math.inf
-    while n * problem.k / COSTS_PER_MOVE < survey.misplaced < limit:
+    while NEWTON_MOVES + n * problem.k / COSTS_PER_MOVE < survey.misplaced < limit:
         limit, target = PROGRESS * survey.misplaced, _newton(survey)
         trial = _survey(problem, target)
         if trial.misplaced >= limit:
@@ -482,6 +490,14 @@ class _Pool:
         for j in tails:
             self._weigh(j, np.arange(self.problem.k))
 
+    def add_all(self) -> None:
+        """Add every item: nothing is left outside."""
+        self.index = np.arange(self.problem.n)
+        self.rows = np.ascontiguousarray(self.problem.take(self.index).T)
+        self.owner = self.labels.copy()
+        self.weight = _margins(self.problem, self.labels)
+        self.bound = np.full_like(self.weight, np.inf)
+
     def graph(self, flow: Counts) -> Array:
         """The residual graph, with the bound where an item outside may be better than all in the pool."""
         return _residual(self.problem, np.minimum(self.weight, self.bound), flow)
@@ -520,7 +536,11 @@ def _repair(problem: _Problem, survey: _Survey) -> tuple[Labels, Array]:
     if not excess.any():
         return survey.labels, survey.prices
     pool = _Pool(problem, survey.labels, survey.prices[:, None] - survey.prices)
-    pool.add(survey.slack, _arcs(problem), max(POOL * problem.k, POOL_PER_MOVE * survey.misplaced))
+    size = max(POOL * problem.k, POOL_PER_MOVE * survey.misplaced)
+    if problem.n <= size:
+        pool.add_all()
+    else:
+        pool.add(survey.slack, _arcs(problem), size)
     while excess.any():
         graph = pool.graph(flow)
         dist, rounds = _relax(graph, np.where(excess > 0, 0.0, np.inf))
@@ -602,10 +622,12 @@ def _margins(problem: _Problem, labels: Labels) -> Array:
     """min (c_il − c_ij) over the items i of j, (k, k); inf where j has none."""
     weight = np.full((problem.k, problem.k), np.inf)
     for where, block in problem.read():
-        order = np.argsort(labels[where], kind="stable")
-        for j, run in _runs(labels[where][order]):
-            rows = block[order[run]]
-            weight[j] = np.minimum(weight[j], (rows - rows[:, [j]]).min(axis=0))
+        own = labels[where]
+        order = np.argsort(own, kind="stable")
+        rows = (block - block[np.arange(len(block)), own][:, None])[order]
+        starts = np.flatnonzero(np.diff(own[order], prepend=-1))
+        present = own[order[starts]]
+        weight[present] = np.minimum(weight[present], np.minimum.reduceat(rows, starts, axis=0))
     return weight
 
 

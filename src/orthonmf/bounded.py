@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -14,10 +14,13 @@ from .bounds import Bounds
 from .distortion.base import Distortion, Items
 from .engines.base import Engine
 from .engines.threads import ThreadTeam
-from .partition import OPTIMISM, PATIENCE, REST, Count, HardStats, Keep, Partition, centered, forget, labelled_pass, rank_within
+from .partition import OPTIMISM, PATIENCE, REST, Count, Keep, Partition, centered, forget, labelled_pass, rank_within, steps
 
-# Relative fall of the cost at which an alternation on many items ends: the last labels at the border take as long as all the others.
-MANY_ITEMS, REST_OF_MANY = 4096, 4e-6
+# On more items than this an alternation ends when its centres are steady: when one more step would move none by more than this, relative
+# to the spread of its own component. A certificate allows 2e-3; rounding and the last labels need some of it.
+MANY_ITEMS, STEADY = 4096, 1e-3
+# While more labels than this share change, as large a share of the items may be out of place: the last ones take most of the time.
+LOOSE = 0.02
 # A gap that needs no better prices.
 PROVEN = 1e-9
 # Costs held between the passes of one assignment; more are computed anew in every pass.
@@ -196,11 +199,15 @@ class Bounded:
     free = False
 
     @property
+    def least_size(self) -> int:
+        """Fewest items of every component in any case; none where there are too few for that."""
+        needed = self.least if self.bounds.soft else np.maximum(self.bounds.lower, self.least)
+        return self.least if np.broadcast_to(needed, self.bounds.upper.shape).sum() <= self.engine.n_items else 0
+
+    @property
     def tiers(self) -> Tiers:
         """The bounds as columns."""
-        least = np.full(len(self.bounds.upper), self.least)
-        needed = least if self.bounds.soft else np.maximum(self.bounds.lower, least)
-        return Tiers(self.bounds, least * (needed.sum() <= self.engine.n_items), self.engine.n_items)
+        return Tiers(self.bounds, np.full(len(self.bounds.upper), self.least_size), self.engine.n_items)
 
     def _costs(self, centers: Array) -> TieredCosts | HeldCosts:
         costs = ItemCosts(self.engine, self.distortion, centers)
@@ -215,48 +222,69 @@ class Bounded:
         found = transport(self._costs(centers), *tiers.limits, prices=tiers.spread(prices))
         return tiers.folded(found.labels, found.prices)
 
-    def _drafted(self, centers: Array, prices: Array | None) -> tuple[Labels, Array]:
+    def assigned(self, centers: Array, prices: Array | None = None, loose: int = 0) -> Partition:
+        """The best assignment to given centres, but for its proof, and for at most ``loose`` items out of place, which cost their price."""
         tiers = self.tiers
-        return tiers.folded(*draft(self._costs(centers), *tiers.limits, prices=tiers.spread(prices)))
+        labels, prices = tiers.folded(*draft(self._costs(centers), *tiers.limits, prices=tiers.spread(prices), loose=loose))
+        part = self._partition(labels, centers, prices)
+        if not loose:
+            return part
+        lower, upper = tiers.limits
+        return replace(part, charge=float(prices @ (part.stats.sizes - np.where(prices > 0, upper, lower))))
 
-    def assigned(self, centers: Array, prices: Array | None = None) -> Partition:
-        """The best assignment to given centres, but for its proof."""
-        labels, prices = self._drafted(centers, prices)
+    def _partition(self, labels: Labels, centers: Array, prices: Array | None) -> Partition:
         stats = labelled_pass(self.engine, self.distortion, centers, labels)
         return Partition(labels, centers, stats, at_rest=False, prices=prices, charge=self.charge(stats.sizes))
 
     def alternate(self, centers: Array, prices: Array | None = None, *, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
-        """Alternate exact assignment and best centres; None when the cost will clearly end above ``bound``."""
-        labels, before, stable = None, np.inf, False
-        many = self.engine.n_items > MANY_ITEMS
+        """Alternate the best assignment and the best centres until neither changes; None when the cost will clearly end above ``bound``.
+
+        While many labels change, a few items may be out of place. On many items it ends as soon as the centres are steady: the last
+        labels at the border take as long as all the others.
+        """
+        before, many = None, self.engine.n_items > MANY_ITEMS
+        loose = 0 if self.bounds.soft else int(LOOSE * self.engine.n_items)
         for passes in range(max_passes):
-            found = self.assigned(centers, prices)
-            self.keep(found)
-            stable = labels is not None and bool((found.labels == labels).all())
-            labels, prices, stats, cost = found.labels, found.prices, found.stats, found.cost
-            fall = before - cost
-            if (stable and fall <= REST * cost) or (many and fall <= REST_OF_MANY * cost):
-                stable = True
-                break
-            if passes >= PATIENCE and cost - OPTIMISM * fall > bound:
+            part = self.assigned(centers, prices, loose)
+            if not loose:
+                self.keep(part)
+            fall = np.inf if before is None else before.cost - part.cost
+            changed = self.engine.n_items if before is None else int(np.count_nonzero(part.labels != before.labels))
+            steady = many and self._steady(part)
+            if not loose and (steady or (changed == 0 and fall <= REST * part.cost)):
+                return replace(part, at_rest=True)
+            if passes >= PATIENCE and part.cost - OPTIMISM * abs(fall) > bound:
                 return None
-            before = cost
-            centers = self._centers(labels, centers, stats, stable)
-        return self._proven(centers, prices, stable)
+            loose = 0 if steady or changed <= loose else loose
+            before, prices = part, part.prices
+            centers = self._centers(part, changed == 0)
+        return self.assigned(centers, prices) if loose else part
 
-    def _proven(self, centers: Array, prices: Array | None, at_rest: bool) -> Partition:
-        labels, prices = self.assign(centers, prices)
-        stats = labelled_pass(self.engine, self.distortion, centers, labels)
-        found = Partition(labels, centers, stats, at_rest=at_rest, prices=prices, charge=self.charge(stats.sizes))
-        self.keep(found)
-        return found
+    def settled(self, part: Partition, max_passes: int = 300) -> Partition:
+        """The fixed point that a partition leads to: labels proven to be the best for its centres, centres the best for its labels.
 
-    def _centers(self, labels: Labels, centers: Array, stats: HardStats, stable: bool) -> Array:
-        """One step towards the best centres, or all the way when the labels have come to rest."""
-        if stable:
-            return centered(self.engine, self.distortion, labels, centers).centers
-        moved = self.distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
-        return np.where(stats.mass[:, None] > 0, moved, centers)
+        The cost never rises. At rest where both hold as closely as a certificate asks, within ``max_passes``.
+        """
+        centers, prices = part.centers, part.prices
+        for _ in range(max_passes):
+            labels, prices = self.assign(centers, prices)
+            part = self._partition(labels, centers, prices)
+            self.keep(part)
+            if self._steady(part):
+                return replace(part, at_rest=True)
+            centers = self._centers(part, self.engine.n_items <= MANY_ITEMS)
+        return part
+
+    def _steady(self, part: Partition) -> bool:
+        """Whether one more step would move no centre by more than a certificate allows."""
+        return steps(self.engine, self.distortion, part).max() <= STEADY
+
+    def _centers(self, part: Partition, all_the_way: bool) -> Array:
+        """One step towards the best centres for the labels, or all the way."""
+        if all_the_way:
+            return centered(self.engine, self.distortion, part.labels, part.centers).centers
+        moved = self.distortion.center(part.stats.sums, np.maximum(part.stats.mass, np.finfo(float).tiny))
+        return np.where(part.stats.mass[:, None] > 0, moved, part.centers)
 
     def allows(self, sizes: Labels, before: Labels) -> bool:
         """Whether the sizes are within the bounds, or, where these are soft, no farther out than ``before``."""

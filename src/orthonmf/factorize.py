@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from ._typing import Array, Labels
 from .anneal import Annealing, Split, tree
@@ -15,13 +17,13 @@ from .bounds import Bounds, parse_bounds, parse_loads
 from .distortion import REGISTRY, Distortion
 from .engines.base import Engine, mean_sqnorm, sample
 from .engines.threads import TimeLimitReached
+from .exhaustive import EVERY_PARTITION, best_of_all
 from .partition import (
     Free,
     HardStats,
     Keep,
     Partition,
     alternate,
-    centered,
     finest,
     forget,
     item_points,
@@ -47,7 +49,10 @@ from .transitions import MIN_PERSISTENCE, most_persistent, persistence
 # depend on covariances, which a sample gives, and the refinement sees everything.
 RANK_ITEMS, ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT = 2048, 128, 12
 # The swaps of the refinement are searched for on at most this many items before all are seen.
-SEARCH_ITEMS, BOUNDED_SEARCH_ITEMS = 4096, 512
+SEARCH_ITEMS = 4096
+# Under bounds they are searched for on so many; components that leave a larger share of the items out of the bounds than this are one
+# start of two, and a good one will do.
+BOUNDED_SEARCH_ITEMS, FAR_OUT = 512, 0.1
 # Under bounds, the items on which starts are compared, and the factor by which they grow while there are more.
 REHEARSAL_ITEMS, REHEARSAL_GROWTH = 2048, 8
 # A swap is tried on the first of them for this many items that there are, and so many at most: it should cost less than what follows.
@@ -62,6 +67,10 @@ END_ANSWERS, END_PASSES = 1.0, 8.0
 GRACE_SECONDS, GRACE = 0.5, 0.1
 # Passes at one temperature where the refinement, not the annealing, must converge.
 LOOSE_PASSES = 4
+
+
+# Centres and prices from which to alternate.
+Start = tuple[Array, Array | None]
 
 
 @dataclass(frozen=True)
@@ -136,28 +145,29 @@ def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
     """Anneal, refine and order the components; when the time is over or a callback says so, take the best answer so far."""
     team = engine.team
     with team.unhurried():  # without a first answer there is nothing to show
-        # Bounds count items; without them equal items always go together.
+        # Free components hold equal items together; bounds count every one.
+        distinct = merged(engine)[0] if mergeable(engine) else engine
         free = _bounds(engine, request, request.n_components or request.min_components) is None
-        work = merged(engine)[0] if free and mergeable(engine) else engine
-        distortion = REGISTRY[request.scaling].of(work)
-        small = _small(work, distortion, request)
+        work = distinct if free else engine
+        distortion = REGISTRY[request.scaling].of(distinct)
+        small = _small(distinct, distortion, request)
         search = _first_answer(work, small, distortion, request)
     try:
-        apart = spread(work, distortion)
-        if apart <= finest(work, distortion, apart):
+        apart = spread(distinct, distortion)
+        if apart <= finest(distinct, distortion, apart):
             search.centers = distortion.origin()
             search.remarks.append(distortion.alike)
         else:
-            _anneal(work, small, distortion, request, monitor, search)
-        _settle(work, distortion, request, monitor, search)
+            _anneal(small, distortion, request, monitor, search)
+        _settle(work, distinct, distortion, request, monitor, search)
     except TimeLimitReached:
         search.fault(Status.TIME_LIMIT)
     except StopRequested:
         search.fault(Status.CALLBACK)
     with team.unhurried():
         search.tried()
-        if work is not engine:
-            engine.passes += work.passes
+        if distinct is not engine:
+            engine.passes += distinct.passes
         return _finished(engine, distortion, search, monitor)
 
 
@@ -176,32 +186,43 @@ def _first_answer(engine: Engine, small: Engine, distortion: Distortion, request
     centers = opened(engine, distortion, centers, wanted) if rough is None or len(centers) < wanted else rough.centers
     bounds = _bounds(engine, request, wanted)
     began = engine.team.clock()
-    search = Search.of(bounds, *_within(engine, distortion, bounds, centers, wanted))
+    search = Search.of(bounds, *_within(engine, distortion, bounds, centers))
     seconds = engine.team.clock() - began
     grace = max(GRACE_SECONDS, GRACE * engine.team.left())
     engine.team.reserve = max(END_ANSWERS * seconds + END_PASSES * engine.pass_seconds - grace / 2, 0.0)
     return search
 
 
-def _within(engine: Engine, distortion: Distortion, bounds: Bounds | None, centers: Array, n_components: int) -> tuple[Assign, Array]:
+def _within(engine: Engine, distortion: Distortion, bounds: Bounds | None, centers: Array) -> tuple[Assign, Array]:
     """Who gives all items to components within the bounds, the roomiest first, and centres for them."""
     if bounds is None:
         return Free(engine, distortion).assigned, centers
     ordered = bounds.taken(bounds.order)
-    filled = _filled_up(engine, distortion, centers, n_components)
+    placed = _placed(engine, distortion, ordered, centers).centers
     if engine.size is not None:
-        return partial(_nearest_loads, engine, distortion, ordered), filled
-    return Bounded(engine, distortion, ordered).assigned, filled
+        return partial(_nearest_loads, engine, distortion, ordered), placed
+    return partial(_assigned, Bounded(engine, distortion, ordered)), placed
+
+
+def _assigned(assigner: Bounded, centers: Array, prices: Array | None) -> Partition:
+    """The best assignment under bounds."""
+    return assigner.assigned(_for_each(assigner.bounds, centers), prices)
+
+
+def _for_each(bounds: Bounds, centers: Array) -> Array:
+    """A centre for each component; where there are fewer, some stand for several."""
+    return centers[np.arange(len(bounds.upper)) % len(centers)]
 
 
 def _nearest_loads(engine: Engine, distortion: Distortion, bounds: Bounds, centers: Array, prices: Array | None) -> Partition:
     """The nearest labels, with what their sums of sizes cost under soft bounds."""
+    centers = _for_each(bounds, centers)
     found = Free(engine, distortion).assigned(centers)
     charge = bounds.charge(loads(engine, found.labels, len(centers)))
     return replace(found, prices=np.zeros(len(centers)) if prices is None else prices, charge=charge)
 
 
-def _anneal(engine: Engine, small: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search) -> None:
+def _anneal(small: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search) -> None:
     """The start of the search: components that the annealing tells apart."""
     asked = request.n_components
     careful = asked is None or request.growth is not None
@@ -227,11 +248,6 @@ def _anneal(engine: Engine, small: Engine, distortion: Distortion, request: Requ
         search.fault(Status.ANNEALING)
     wanted = max(asked or 0, request.min_components)
     search.centers = np.vstack([state.centers, *[state.centers[:1]] * (wanted - state.n_components)])
-    free = _bounds(engine, request, asked or request.min_components) is None
-    if request.refine and free and engine.n_items > SEARCH_ITEMS:
-        _improve(coreset(engine, distortion, SEARCH_ITEMS, request.seed, search.centers), distortion, request, search, search.sketching())
-    elif request.refine and not free and engine.n_items > BOUNDED_SEARCH_ITEMS:
-        _improve(sample(engine, BOUNDED_SEARCH_ITEMS, request.seed), distortion, request, search, None)
 
 
 def _schedule(request: Request) -> Schedule:
@@ -272,19 +288,37 @@ def _number(annealing: Annealing, search: Search, engine: Engine, least: int) ->
     return number
 
 
-def _settle(engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search) -> None:
-    """The end of the search, on all items."""
+def _settle(engine: Engine, distinct: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search) -> None:
+    """The end of the search, on all items; free components are sought on the ``distinct`` ones."""
     n_components = request.n_components or max(len(search.centers), request.min_components)
     bounds = _bounds(engine, request, n_components)
-    if request.refine and (bounds is None or engine.n_items <= BOUNDED_SEARCH_ITEMS):
-        monitor.stage(f"refining {len(search.centers)} components on {engine.n_items} items")
-        _improve(engine, distortion, request, search, search.keep if bounds is None else None)
-    else:
+    if bounds is not None:
+        search.under(bounds, *_within(engine, distortion, bounds, search.centers))
+    if not request.refine:
         search.centers = refilled(engine, distortion, search.centers)
+    elif bounds is None or not _far_out(engine, distortion, request, search, bounds):
+        monitor.stage(f"refining {len(search.centers)} components on {engine.n_items} items")
+        if distinct.n_items > SEARCH_ITEMS:
+            few = coreset(distinct, distortion, SEARCH_ITEMS, request.seed, search.centers)
+            _improve(few, distortion, request, search, search.sketching() if bounds is None else forget)
+        _improve(distinct, distortion, request, search, search.keep if bounds is None else search.sketching())
+        search.centers = sharpened(distinct, distortion, search.centers)
     if bounds is not None:
         _bound_search(engine, distortion, request, monitor, search, bounds)
     else:
-        search.end(Answer(sharpened(engine, distortion, search.centers) if request.refine else search.centers))
+        search.end(Answer(search.centers))
+
+
+def _far_out(engine: Engine, distortion: Distortion, request: Request, search: Search, bounds: Bounds) -> bool:
+    """Whether the free components of a sample are too far out of the bounds to become the answer; if so, they are kept."""
+    if engine.n_items <= BOUNDED_SEARCH_ITEMS:
+        return False
+    annealed = search.centers
+    _improve(sample(engine, BOUNDED_SEARCH_ITEMS, request.seed), distortion, request, search, n_tries=MAX_TRIES)
+    free = _placed(engine, distortion, bounds, search.centers)
+    far = bounds.outside(loads(engine, free.labels, free.n_components)) > FAR_OUT * engine.n_items
+    search.centers = search.centers if far else annealed
+    return far
 
 
 def _bounds(engine: Engine, request: Request, n_components: int) -> Bounds | None:
@@ -297,9 +331,11 @@ def _bounds(engine: Engine, request: Request, n_components: int) -> Bounds | Non
     return None if idle else bounds
 
 
-def _improve(engine: Engine, distortion: Distortion, request: Request, search: Search, keep: Keep | None) -> None:
-    """Better free components on the items of an engine. Without ``keep`` they are one start of two under bounds: good ones will do."""
-    assigner = Free(engine, distortion, keep or forget)
+def _improve(
+    engine: Engine, distortion: Distortion, request: Request, search: Search, keep: Keep = forget, n_tries: int | None = None
+) -> None:
+    """Better free components on the items of an engine: the best there are, or by swaps alone while one of ``n_tries`` gains."""
+    assigner = Free(engine, distortion, keep)
     search.centers = refilled(engine, distortion, search.centers)
     part = assigner.alternate(search.centers, max_passes=request.max_iter)
     if part is None:  # a component emptied on the way: fill it from where the alternation was going
@@ -310,7 +346,7 @@ def _improve(engine: Engine, distortion: Distortion, request: Request, search: S
     if not part.at_rest:
         search.fault(Status.ALTERNATION)
     search.centers = part.centers
-    best = rehearsed(engine, distortion, part, assigner, MAX_TRIES) if keep is None else refine(engine, distortion, part, assigner)
+    best = refine(engine, distortion, part, assigner) if n_tries is None else rehearsed(engine, distortion, part, assigner, n_tries)
     search.centers = best.centers
 
 
@@ -320,12 +356,12 @@ def _improve(engine: Engine, distortion: Distortion, request: Request, search: S
 def _bound_search(engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search, bounds: Bounds) -> None:
     """From the solver's relaxed solution, and from the free components made feasible, to the better of the two, refined.
 
-    The roomiest component comes first and takes the largest free one, so that the order of the bounds does not matter.
+    The roomiest component comes first, so that the order of the bounds does not matter.
     """
     order = bounds.order
     ordered = bounds.taken(order)
-    assign, free = _within(engine, distortion, bounds, search.centers, len(order))
-    search.under(bounds, assign, free)
+    free = _placed(engine, distortion, ordered, search.centers)
+    search.tried()
     solve = bounded_solver(request.solver)
     relaxed = solve(engine, distortion, ordered, monitor, request.solver_parameters, seed=request.seed, offer=search.offer)
     search.kkt_residual = relaxed.kkt_residual
@@ -339,6 +375,8 @@ def _bound_search(engine: Engine, distortion: Distortion, request: Request, moni
         search.remarks += [f"Rounded to the nearest: a capacity is exceeded by {over}."] if over else []
     else:
         found = _rounded(engine, distortion, request, ordered, relaxed, free, search)
+    if not found.at_rest:
+        search.fault(Status.ALTERNATION)
     if outside := bounds.soft * ordered.outside(loads(engine, found.labels, len(order))):
         unit = request.total_size / engine.n_items  # of the sizes that the user gave; 1 where items are counted
         whole = f"{engine.n_items} items are" if engine.size is None else f"a total size of {request.total_size:.6g} is"
@@ -346,21 +384,48 @@ def _bound_search(engine: Engine, distortion: Distortion, request: Request, moni
     search.end(Answer(found.centers, found.labels, found.prices, found.cost))
 
 
+def _placed(engine: Engine, distortion: Distortion, bounds: Bounds, centers: Array) -> Partition:
+    """Every item in its nearest component, and the components in the order in which the fewest items are out of the bounds.
+
+    Where there are fewer centres than components, some stand for several.
+    """
+    labels = np.full(engine.n_items, -1, dtype=np.intp)
+    nearest_pass(engine, distortion, centers, labels)
+    n_components = len(bounds.upper)
+    sizes = loads(engine, labels, n_components)[:, None]
+    outside = np.maximum(sizes - bounds.upper, 0) + np.maximum(bounds.lower - sizes, 0)
+    place = linear_sum_assignment(outside)[1]
+    placed = centers[np.argsort(place) % len(centers)]
+    return Partition(place[labels], placed, labelled_pass(engine, distortion, placed, place[labels]), prices=np.zeros(n_components))
+
+
 def _rounded(
-    engine: Engine, distortion: Distortion, request: Request, bounds: Bounds, relaxed: Relaxed, free: Array, search: Search
+    engine: Engine, distortion: Distortion, request: Request, bounds: Bounds, relaxed: Relaxed, free: Partition, search: Search
 ) -> Partition:
-    """The relaxed solution, rounded exactly and refined together with the free centres."""
+    """The relaxed solution, rounded exactly and refined together with the free components; these themselves where they are feasible."""
     assigner = Bounded(engine, distortion, bounds, keep=search.keep)
+    starts = [(relaxed.centers, relaxed.prices), (free.centers, None)]
     if not request.refine:
-        labels, prices = assigner.assign(relaxed.centers, relaxed.prices)
-        return replace(centered(engine, distortion, labels, relaxed.centers), prices=prices)
-    starts = [(relaxed.centers, relaxed.prices), (free, None)]
-    if engine.n_items <= MANY_ITEMS:
-        return refine(engine, distortion, _better_of(assigner, starts, request.max_iter), assigner)
+        best = assigner.assigned(*starts[0])
+    elif engine.n_items <= EVERY_PARTITION:
+        best = best_of_all(engine, distortion, assigner)
+    elif bounds.outside(free.stats.sizes) == 0 < free.stats.sizes.min():
+        return free
+    elif engine.n_items <= MANY_ITEMS:
+        best = refine(engine, distortion, _better_of(assigner, starts, request.max_iter), assigner)
+    else:
+        best = _rehearsed(engine, distortion, request, assigner, starts, search.sketching)
+    return assigner.settled(best, request.max_iter)
+
+
+def _rehearsed(
+    engine: Engine, distortion: Distortion, request: Request, assigner: Bounded, starts: list[Start], keep: Callable[[], Keep]
+) -> Partition:
+    """The better of the starts on samples that grow, each told to a ``keep`` of its own, and then on all items."""
     size = REHEARSAL_ITEMS
     while 2 * size < engine.n_items:
         small = sample(engine, size, request.seed)
-        rehearsal = Bounded(small, distortion, bounds.scaled(engine.n_items, small.n_items), keep=search.sketching())
+        rehearsal = Bounded(small, distortion, assigner.bounds.scaled(engine.n_items, small.n_items), keep=keep())
         best = _better_of(rehearsal, starts, request.max_iter)
         if len(starts) > 1 and (n_tries := min(engine.n_items // TRY_ITEMS, MAX_TRIES)):
             best = rehearsed(small, distortion, best, rehearsal, n_tries)
@@ -368,17 +433,10 @@ def _rounded(
     return _better_of(assigner, starts, request.max_iter)
 
 
-def _better_of(assigner: Bounded, starts: list[tuple[Array, Array | None]], max_passes: int) -> Partition:
+def _better_of(assigner: Bounded, starts: list[Start], max_passes: int) -> Partition:
     """Where the best of some centres and prices leads."""
     ends = (assigner.alternate(*start, max_passes=max_passes) for start in starts)
     return min((end for end in ends if end is not None), key=lambda end: end.cost)
-
-
-def _filled_up(engine: Engine, distortion: Distortion, centers: Array, n_components: int) -> Array:
-    """As many centres as components, the largest first: under bounds several may coincide."""
-    labels = np.full(engine.n_items, -1, dtype=np.intp)
-    sizes = nearest_pass(engine, distortion, centers, labels).sizes
-    return centers[np.argsort(-sizes, kind="stable")][np.arange(n_components) % len(centers)]
 
 
 def _nudged(engine: Engine, distortion: Distortion, centers: Array) -> Array:

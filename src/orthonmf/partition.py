@@ -179,6 +179,17 @@ def centered(engine: Engine, distortion: Distortion, labels: Labels, centers: Ar
     return Partition(labels, centers, stats)
 
 
+def steps(engine: Engine, distortion: Distortion, part: Partition) -> Array:
+    """How far one more step would move each centre, relative to the spread of its own component; 0 where that is rounding."""
+    mass = np.maximum(part.stats.mass, np.finfo(float).tiny)
+    better = distortion.center(part.stats.sums, mass)
+    step = np.linalg.norm(better - part.centers, axis=1)
+    rounding = NEGLIGIBLE * float(np.finfo(engine.dtype).eps) * np.linalg.norm(better, axis=1)
+    spread = np.sqrt(part.stats.cost / mass)
+    relative = np.divide(step, spread, out=np.full_like(step, np.inf), where=spread > 0)
+    return np.where((step > rounding) & (part.stats.mass > 0), relative, 0.0)
+
+
 def sharpened(engine: Engine, distortion: Distortion, centers: Array) -> Array:
     """The centres at rest to rounding, for the labels that they give: an alternation stops when the cost no longer falls."""
     labels = np.full(engine.n_items, -1, dtype=np.intp)

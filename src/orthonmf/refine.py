@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, count, islice, zip_longest
+from itertools import chain, islice, zip_longest
 
 import numpy as np
 
@@ -41,13 +41,13 @@ SWAP_WORK, MIN_SWAPS, MAX_SWAPS = 8e8, 8, 200
 # A swap that ends this close above the best, relative to items per component, gets its single moves before it is judged.
 NEARLY, NEARLY_ITEMS = 0.01, 0.3
 # A try under bounds, with its exact assignments, costs as much as this many free ones; and tries it gets at least.
-ASSIGNMENT_PASSES, MIN_BOUNDED_SWAPS = 300, 10
+ASSIGNMENT_PASSES, MIN_BOUNDED_SWAPS = 100, 10
 # Rounds of single moves, as many as this many multiplications allow; and as many of them for a swap on trial.
 MOVE_WORK, MIN_ROUNDS, MAX_ROUNDS, TRIAL_ROUNDS = 1e8, 2, 60, 8
 # Up to this many items, moves that the estimate does not favour are looked at exactly before the search ends.
 FEW_ITEMS = 256
-# Under bounds on more items than that, the relative gain of a round after which another one is worth it.
-WORTH = 3e-4
+# Under bounds on more items than this, the relative gain of a round after which another one is worth it.
+DEAR_ITEMS, WORTH = 1024, 3e-4
 # Passes of the two-way alternation that splits every component.
 SPLIT_PASSES = 6
 
@@ -61,12 +61,10 @@ def refine(engine: Engine, distortion: Distortion, start: Partition, assigner: A
     if best.n_components == 1 or best.cost == 0 or (assigner.free and separated(engine, distortion, best)):
         return best
     groups = equal_items(engine)
-    # Under bounds a round is dear: as many as the size of the data allows, while they gain what is worth it.
-    dear = not assigner.free and engine.n_items > FEW_ITEMS
+    # Under bounds a round on many items is dear: another one only while they gain what is worth it.
+    worth = WORTH if not assigner.free and engine.n_items > DEAR_ITEMS else 0.0
     gain = np.inf
-    for _ in count() if assigner.free else range(_n_rounds(engine, best)):
-        if dear and gain < WORTH * best.cost:
-            return best
+    while gain > worth * best.cost:
         before = best.cost
         better = _swapped(engine, distortion, assigner, best, groups)
         if better is None:
@@ -168,7 +166,7 @@ def _swapped(
         margin = min(NEARLY, margin)
     singles = _interleaved(*(_ranked(rises, places, limit) for rises in (bare, merged)))
     swapped = chain(_several(bare, places), ([swap] for swap in islice(singles, n_tries)))
-    starts = chain(assigner.rearranged(best.centers), (_with_swaps(best, places, swaps) for swaps in swapped))
+    starts = chain((_with_swaps(best, places, swaps) for swaps in swapped), assigner.rearranged(best.centers))
     for centers in starts:
         found = _tried(engine, distortion, assigner, best, centers, margin)
         if found is not None:

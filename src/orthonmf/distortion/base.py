@@ -181,6 +181,10 @@ class Distortion(ABC):
     def leave(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
         """Cost that each component loses when an item of it leaves and its centre follows, shape (k, block)."""
 
+    @abstractmethod
+    def least_cost(self, points: Array, weight: Array) -> float:
+        """Cost of few items, given as ``points`` of weights ω, with their best centre."""
+
     def exact_moves(self, points: Array, weight: Array, moving: Array, labels: Labels, distance: Array) -> tuple[Array, Array] | None:
         """What each of few items saves by leaving (n,) and costs by joining (k, n), exactly; None where ``leave`` and ``join`` are exact.
 

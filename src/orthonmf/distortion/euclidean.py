@@ -110,6 +110,10 @@ class Euclidean(Distortion):
         rest = np.maximum(mass[:, None] - items.weight, least)
         return np.minimum(items.weight * np.maximum(pairs.distance, 0) * mass[:, None] / rest, cost[:, None])
 
+    def least_cost(self, points: Array, weight: Array) -> float:
+        mean = weight @ points / max(float(weight.sum()), np.finfo(float).tiny)
+        return float(weight @ np.square(points - mean).sum(axis=1))
+
     def merge(self, centers: Array, mass: Array, cost: Array) -> Array:
         # m_j m_l / (m_j + m_l) ‖y_j − y_l‖²
         total = np.maximum(mass[:, None] + mass, np.finfo(float).tiny)

@@ -152,6 +152,10 @@ class Line(Distortion):
         explained = np.maximum(mass - cost, TINY)[:, None]
         return items.weight**2 * np.square(pairs.inner) * np.maximum(pairs.distance, 0) / explained
 
+    def least_cost(self, points: Array, weight: Array) -> float:
+        # ‖A‖² − σ₁(A)² for the rows √ω x̂
+        return float(np.sum(np.linalg.svd(points * np.sqrt(weight)[:, None], compute_uv=False)[1:] ** 2))
+
     def exact_moves(self, points: Array, weight: Array, moving: Array, labels: Labels, distance: Array) -> tuple[Array, Array]:
         leave, join = np.zeros(len(points)), np.zeros(distance.shape)
         for j, away in enumerate(np.maximum(distance, 0)):
