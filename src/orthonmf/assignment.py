@@ -537,7 +537,7 @@ def _repair(problem: _Problem, survey: _Survey) -> tuple[Labels, Array]:
         return survey.labels, survey.prices
     pool = _Pool(problem, survey.labels, survey.prices[:, None] - survey.prices)
     size = max(POOL * problem.k, POOL_PER_MOVE * survey.misplaced)
-    if problem.n <= size:
+    if problem.n <= min(size, BLOCK):
         pool.add_all()
     else:
         pool.add(survey.slack, _arcs(problem), size)
