@@ -1,0 +1,105 @@
+"""Balls that are pieces of one cloud, put together.
+
+A part of real data need not be a ball; balls then share it among themselves. One component that is longer in some directions, with a
+covariance of σ² I and r directions more, may explain them with fewer parameters. Groups of balls are joined in the order of what that
+gains in BIC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._typing import Array
+from .balls import Balls
+from .cloud import Cloud
+
+# Balls are given up when some join gains more than this in log-likelihood: on mixtures of overlapping balls no join gained more than 19
+# (48 problems, n = 400), on wine, iris, blood cells and blocks of words 21 to 58.
+DECISIVE = 20.0
+
+
+@dataclass(frozen=True)
+class Join:
+    """Two groups become one.
+
+    Attributes
+    ----------
+    count : int
+        Groups that are left.
+    gain : float
+        In BIC, in units of log-likelihood.
+    groups : tuple of tuples of int
+        The balls of each group that is left.
+    """
+
+    count: int
+    gain: float
+    groups: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class _Group:
+    balls: tuple[int, ...]
+    weight: Array
+    score: float
+
+
+def joins_of(cloud: Cloud, balls: Balls) -> list[Join]:
+    """All joins down to one group, each the one that gains most, or loses least."""
+    groups = [_group(cloud, (j,), balls.resp[:, j]) for j in range(balls.count)]
+    gains = {(a, b): _joined(cloud, groups[a], groups[b]) for a in range(len(groups)) for b in range(a)}
+    alive, joins = list(range(len(groups))), []
+    while len(alive) > 1:
+        best = max(((a, b) for a in alive for b in alive if b < a), key=lambda pair: (gains[pair].score - _apart(cloud, groups, pair), pair))
+        gain = gains[best].score - _apart(cloud, groups, best)
+        groups.append(gains[best])
+        alive = [j for j in alive if j not in best]
+        new = len(groups) - 1
+        gains.update({(new, b): _joined(cloud, groups[new], groups[b]) for b in alive})
+        alive.append(new)
+        joins.append(Join(len(alive), gain, tuple(sorted(groups[j].balls for j in alive))))
+    return joins
+
+
+def _apart(cloud: Cloud, groups: list[_Group], pair: tuple[int, int]) -> float:
+    """What two groups explain, less the parameter of their shares."""
+    return groups[pair[0]].score + groups[pair[1]].score - cloud.toll
+
+
+def _joined(cloud: Cloud, one: _Group, other: _Group) -> _Group:
+    return _group(cloud, tuple(sorted(one.balls + other.balls)), one.weight + other.weight)
+
+
+def _group(cloud: Cloud, balls: tuple[int, ...], resp: Array) -> _Group:
+    """How well one component with its best number of longer directions explains a group: BIC of its part of the log-likelihood."""
+    weight = resp * cloud.weight
+    mass = max(float(weight.sum()), np.finfo(float).tiny)
+    n_dims = cloud.points.shape[1]
+    long = np.arange(n_dims)
+    values = np.linalg.eigvalsh(covariance(cloud, weight))[::-1]
+    logs, sums = np.append(0.0, np.cumsum(np.log(values))), np.append(0.0, np.cumsum(values))
+    rest = np.maximum((sums[-1] - sums[long]) / (n_dims - long), cloud.floor)
+    fit = -0.5 * mass * (logs[long] + (n_dims - long) * np.log(rest) + n_dims * (1 + np.log(2 * np.pi)))
+    parameters = n_dims + 1 + long * n_dims - long * (long - 1) / 2
+    # Shares, and that which group an item is in is not known: the log-likelihood is Σ r log (π N) − Σ r log r.
+    unsure = -float(cloud.weight @ (resp * np.log(np.maximum(resp, np.finfo(float).tiny))))
+    return _Group(balls, resp, float((fit - cloud.toll * parameters).max()) + mass * np.log(mass / cloud.n_items) + unsure)
+
+
+def covariance(cloud: Cloud, weight: Array) -> Array:
+    """Of the items with weights (n,), no direction below the least variance."""
+    mass = max(float(weight.sum()), np.finfo(float).tiny)
+    away = cloud.points - weight @ cloud.points / mass
+    values, vectors = np.linalg.eigh((away * weight[:, None]).T @ away / mass)
+    return (vectors * np.maximum(values + cloud.blur, cloud.floor)) @ vectors.T
+
+
+def decided(joins: list[Join]) -> int:
+    """How many of the joins to make: none where balls will do, else as many as gain most together."""
+    gains = np.array([join.gain for join in joins])
+    if not gains.size or gains.max() <= DECISIVE:
+        return 0
+    total = np.cumsum(gains)
+    return int(total.argmax()) + 1 if total.max() > 0 else 0
