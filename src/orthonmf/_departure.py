@@ -38,7 +38,7 @@ def asked_bounds(model: Any, engine: Engine | None = None) -> Bounds | None:
     penalty = model.capacity_penalty * (1.0 if engine is None else mean_sqnorm(engine)) if soft else inf
     if model._item_size is not None:
         return parse_loads(model.capacity, model.min_size, n_components, n_items, model._total_size, penalty)
-    number = n_bounds(model.capacity, model.min_size, max(n_components, 0 if model.n_components == "auto" else model.n_components))
+    number = n_bounds(model.capacity, model.min_size, max(n_components, 0 if isinstance(model.n_components, str) else model.n_components))
     bounds = parse_bounds(model.capacity, model.min_size, number, n_items, 0.0)  # as if soft, so that their sum does not matter
     if bounds is None or (soft and not bounds.bind(n_items)):
         return None

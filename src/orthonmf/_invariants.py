@@ -27,6 +27,11 @@ ARRAYS = {
     "counts_": ("i", "k"),
     "critical_betas_": ("f", "c"),
     "persistence_": ("f", "q"),
+    "levels_": ("i", "v"),
+    "bic_": ("f", "m"),
+    "agreement_": ("f", "m"),
+    "p_values_": ("f", "m"),
+    "stability_": ("f", "k"),
     "_weight": ("f", "k"),
     "_reference": ("f", "d"),
 }
@@ -55,7 +60,7 @@ def malformed(model: Any) -> str | None:
 
 def contradiction(model: Any) -> str | None:
     """The first law that a fitted ONMF breaks, in words; None where all hold."""
-    laws = (_of_factors, _of_scales, _of_bounds, _of_claims, _of_transitions)
+    laws = (_of_factors, _of_scales, _of_bounds, _of_claims, _of_transitions, _of_confidence)
     return malformed(model) or next(chain.from_iterable(law(model) for law in laws), None)
 
 
@@ -225,6 +230,18 @@ def _of_transitions(model: Any) -> Iterator[str]:
     known = np.isfinite(expected)  # in the units of X a critical value can be beyond all numbers
     if not np.allclose(model.persistence_[known], expected[known], rtol=ROUNDED, atol=ROUNDED):
         yield "persistence_ does not follow from critical_betas_"
+
+
+def _of_confidence(model: Any) -> Iterator[str]:
+    levels = model.levels_
+    if levels.size and (levels.min() < 1 or (np.diff(levels) >= 0).any() or levels[0] > model.n_components_):
+        yield f"levels_ is {levels.tolist()[:30]}, with {model.n_components_} components"
+    for name in ("p_values_", "stability_"):
+        values = getattr(model, name)
+        if not ((values >= 0) & (values <= 1) | np.isnan(values)).all():
+            yield f"{name} has entries outside 0 to 1"
+    if (model.agreement_ > 1 + ROUNDED).any() or np.isinf(model.agreement_).any() or np.isinf(model.bic_).any():
+        yield "agreement_ or bic_ has entries that cannot be"
 
 
 def _nonnegative(values: Array) -> bool:

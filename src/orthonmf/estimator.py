@@ -36,7 +36,7 @@ from .certificate import Certificate, certify, squared_error
 from .distortion import REGISTRY
 from .engines import REGISTRY as ENGINES
 from .engines import Engine, ThreadTeam
-from .exceptions import InfeasibleCapacityError, InvalidInputError, ModelFormatError
+from .exceptions import InfeasibleCapacityError, InvalidInputError, ModelFormatError, NothingStandsOutWarning
 from .factorize import MAX_COMPONENTS, Request, Result, factorize
 from .factors import Assigned, Factors, one_per_row
 from .progress import CallbackSupport, Monitor, Reporter, history, in_units, with_callbacks
@@ -52,6 +52,15 @@ def _assigns_samples(self: ONMF) -> bool:
     return True
 
 
+def _confidence(result: Result) -> tuple[Array, Array, Array, Array]:
+    """Levels, and for each number of components its BIC, agreement and p-value; all empty where the number was given."""
+    number = result.number
+    if number is None:
+        return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0), np.zeros(0)
+    p_values = np.array([number.p_values.get(m, np.nan) for m in range(1, len(number.bic) + 1)])
+    return np.array([number.answer, *number.levels]), number.bic, number.agreement, p_values
+
+
 class ONMF(CallbackSupport, Factorization):
     """Orthogonal nonnegative matrix factorisation, X ≈ T C, with parts that do not overlap.
 
@@ -62,10 +71,12 @@ class ONMF(CallbackSupport, Factorization):
 
     Parameters
     ----------
-    n_components : int or "auto", default="auto"
-        Number of components. "auto" takes the number that persists over the widest range of temperatures.
+    n_components : int, "auto" or "persistence", default="auto"
+        Number of components. "auto" takes the finest number that a likelihood in the leading directions supports, and says how sure that
+        is; 1, with a warning, where nothing stands out. "persistence" is the reading of [1]_: the number that persists over the widest
+        range of temperatures.
     max_components : int or None, default=None
-        Where "auto" stops looking. None means 32, or the number of distinct items if that is smaller.
+        Where the search for the number stops. None means 32, or the number of distinct items if that is smaller.
     orthogonal : {"samples", "features"}, default="samples"
         What belongs to one component: each row of X (T has one nonzero per row) or each column (C has one nonzero per column).
     scaling : {"item", "none"}, default="item"
@@ -124,6 +135,18 @@ class ONMF(CallbackSupport, Factorization):
     n_components_ : int
     reconstruction_err_ : float
         Frobenius norm of the weighted residual.
+    levels_ : ndarray
+        Numbers of components that stand out, the finest first; the first is ``n_components_`` unless capacities need more. Empty where
+        the number was given.
+    bic_ : ndarray of shape (max_components,)
+        For 1, 2, … components the log-likelihood of a mixture of balls, less half a logarithm of the number of items for each of its
+        parameters: higher is better. Empty where the number was given or nothing rises above noise.
+    agreement_ : ndarray of shape (max_components,)
+        For 1, 2, … components, how far partitions of halves of the items agree with that of all (adjusted Rand index).
+    p_values_ : ndarray of shape (max_components,)
+        For m = 1, 2, … components how often chance gains as much by one more as these data do, if m is right; NaN where not tested.
+    stability_ : ndarray of shape (n_components_,)
+        How often each component comes back in halves of the items: the mean Jaccard index with the part that resembles it most.
     critical_betas_ : ndarray
         The β at which 2, 3, … distinct components first exist.
     persistence_ : ndarray
@@ -539,7 +562,8 @@ class ONMF(CallbackSupport, Factorization):
         return Layout(self.orthogonal, self.engine)
 
     def _check_parameters(self) -> None:
-        check_count("n_components", self.n_components, least=1, word="auto")
+        if self.n_components != "persistence":
+            check_count("n_components", self.n_components, least=1, word="auto")
         if self.max_components is not None:
             check_count("max_components", self.max_components, least=1)
         check_choice("orthogonal", self.orthogonal, ("samples", "features"))
@@ -575,9 +599,9 @@ class ONMF(CallbackSupport, Factorization):
     def _request(self, engine: Engine, total_size: float) -> Request:
         n_items = engine.n_items
         kind = "rows" if self.orthogonal == "samples" else "columns"
-        if self.n_components != "auto" and self.n_components > n_items:  # type: ignore[operator]
+        auto = isinstance(self.n_components, str)
+        if not auto and self.n_components > n_items:  # type: ignore[operator]
             raise InvalidInputError(f"n_components={self.n_components} is more than the {n_items} {kind} of X; ask for at most {n_items}.")
-        auto = self.n_components == "auto"
         soft = self.capacity_penalty is not None
         if not auto and engine.size is None:
             parse_bounds(self.capacity, self.min_size, int(self.n_components), n_items, 0.0 if soft else np.inf)
@@ -592,6 +616,7 @@ class ONMF(CallbackSupport, Factorization):
         seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
         return Request(
             n_components=None if auto else int(self.n_components),
+            persistence=self.n_components == "persistence",
             min_components=least,
             max_components=most,
             scaling=self.scaling,
@@ -621,7 +646,8 @@ class ONMF(CallbackSupport, Factorization):
             raise
 
     def _warn(self, result: Result) -> None:
-        if self.n_components != "auto" and self.n_components_ < int(self.n_components) and not result.status.stopped:
+        given = not isinstance(self.n_components, str)
+        if given and self.n_components_ < int(self.n_components) and not result.status.stopped:
             warnings.warn(
                 f"Found {self.n_components_} distinct components where {self.n_components} were asked for: the data have no more "
                 "distinct items. Ask for fewer components.",
@@ -630,6 +656,8 @@ class ONMF(CallbackSupport, Factorization):
             )
         if result.status is not Status.CONVERGED:
             warnings.warn(f"ONMF did not converge. {result.sentences}", ConvergenceWarning, stacklevel=3)
+        if result.number is not None and result.number.answer == 1 < self.labels_.size:
+            warnings.warn(result.number.sentence, NothingStandsOutWarning, stacklevel=3)
 
     # -- storing ----------------------------------------------------------------------------------------------------------------
 
@@ -661,6 +689,8 @@ class ONMF(CallbackSupport, Factorization):
         unit = self._unit(engine)
         self.critical_betas_ = in_units(result.critical_betas, 2 * unit)
         self.persistence_ = persistence(result.critical_betas)
+        self.levels_, self.bic_, self.agreement_, self.p_values_ = _confidence(result)
+        self.stability_ = result.stability
         self.history_ = history(result.temperatures, result.splits, result.plane, unit)
         self.converged_, self.status_ = result.status is Status.CONVERGED, result.sentences
         self.certificate_ = replace(self._certified(engine, Assigned(self.labels_, self.scale_)), kkt_residual=result.kkt_residual)

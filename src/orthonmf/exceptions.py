@@ -12,6 +12,7 @@ __all__ = [
     "InvalidInputError",
     "MissingExtraError",
     "ModelFormatError",
+    "NothingStandsOutWarning",
     "OrthonmfError",
 ]
 
@@ -110,4 +111,22 @@ class FileAccessError(OrthonmfError, OSError):
     >>> ONMF.load("no-such-folder/parts.onmf")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
     orthonmf.exceptions.FileAccessError: no such file
+    """
+
+
+class NothingStandsOutWarning(UserWarning):
+    """No number of components above one stands out in the data.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from orthonmf import ONMF
+    >>> from orthonmf.exceptions import NothingStandsOutWarning
+    >>> X = 20 + np.random.default_rng(0).normal(size=(100, 5))
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = ONMF().fit(X)
+    >>> model.n_components_, [warning.category.__name__ for warning in caught]
+    (1, ['NothingStandsOutWarning'])
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,8 @@ from .distortion import REGISTRY, Distortion
 from .engines.base import Engine, mean_sqnorm, sample
 from .engines.threads import TimeLimitReached
 from .exhaustive import EVERY_PARTITION, best_of_all
+from .number import Number, number_of_components
+from .number.cloud import effective_number
 from .partition import (
     Free,
     HardStats,
@@ -77,10 +79,12 @@ Start = tuple[Array, Array | None]
 class Request:
     """What is asked of a factorisation; the parameters of the estimator, validated.
 
-    ``n_components`` is None for "auto", then between ``min_components`` and ``max_components``.
+    ``n_components`` is None where the data decide, then between ``min_components`` and ``max_components``; ``persistence`` says that the
+    number that persists longest is taken.
     """
 
     n_components: int | None
+    persistence: bool
     min_components: int
     max_components: int
     scaling: str
@@ -125,6 +129,10 @@ class Result:
         Under bounds, the prices at which the labels are optimal.
     kkt_residual : float or None
         Of the relaxed problem at the last temperature, under bounds.
+    number : Number or None
+        What speaks for the number of components, where the data decided.
+    stability : ndarray of shape (n_components,)
+        How often each component comes back in halves of the items; NaN where unknown.
     """
 
     distortion: Distortion
@@ -139,6 +147,8 @@ class Result:
     bounds: Bounds | None = None
     prices: Array | None = None
     kkt_residual: float | None = None
+    number: Number | None = None
+    stability: Array = field(default_factory=lambda: np.zeros(0))
 
 
 def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
@@ -152,6 +162,7 @@ def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
         distortion = REGISTRY[request.scaling].of(distinct)
         small = _small(distinct, distortion, request)
         search = _first_answer(work, small, distortion, request)
+        search.evidence = _evidence(engine, distinct, small)
     try:
         apart = spread(distinct, distortion)
         if apart <= finest(distinct, distortion, apart):
@@ -168,7 +179,7 @@ def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
         search.tried()
         if distinct is not engine:
             engine.passes += distinct.passes
-        return _finished(engine, distortion, search, monitor)
+        return _finished(engine, small, distortion, search, monitor)
 
 
 def _small(engine: Engine, distortion: Distortion, request: Request) -> Engine:
@@ -239,7 +250,7 @@ def _anneal(small: Engine, distortion: Distortion, request: Request, monitor: Mo
     state = annealing.run(request.max_components if asked is None else asked, beyond=asked is None)
     search.critical_betas = np.sort(annealing.critical_betas)[: request.max_components]
     if asked is None:
-        found = max(_number(annealing, search, small, request.min_components), request.min_components)
+        found = _number(annealing, small, distortion, request, monitor, search)
         state = annealing.states[max(m for m in annealing.states if m <= found)]
     if not request.refine:
         state = annealing.harden(state)
@@ -256,7 +267,27 @@ def _schedule(request: Request) -> Schedule:
     return Adaptive() if request.n_components is None else Adaptive(overshoot=3.0, locate=False)
 
 
-def _number(annealing: Annealing, search: Search, engine: Engine, least: int) -> int:
+def _evidence(engine: Engine, distinct: Engine, small: Engine) -> float:
+    """The effective number of items: of all, or of the sample that stands for them."""
+    counted = engine if small is distinct else small
+    return effective_number(counted.block_weight(slice(0, counted.n_items)))
+
+
+def _number(annealing: Annealing, engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search) -> int:
+    """The number of components that the data give, at least as many as the capacities need, and a word about it."""
+    least = request.min_components
+    if request.persistence:
+        return max(_most_persistent(annealing, search, engine, least), least)
+    monitor.stage(f"asking {engine.n_items} items how many components they have, and how sure that is")
+    number = number_of_components(engine, distortion, request.max_components, search.evidence, request.seed)
+    search.number = number
+    search.remarks.append(number.sentence)
+    if number.answer < least:
+        search.remarks.append(f"The capacities need {least} components. For {number.answer}, raise capacity.")
+    return max(number.answer, least)
+
+
+def _most_persistent(annealing: Annealing, search: Search, engine: Engine, least: int) -> int:
     """The number of components, at least ``least``, that persists longest, and a word about it."""
     found = len(search.critical_betas) + 1
     weight = engine.n_items if engine.weight is None else float(engine.weight.sum())
@@ -447,7 +478,7 @@ def _nudged(engine: Engine, distortion: Distortion, centers: Array) -> Array:
     return np.where(stats.mass[:, None] > 0, moved, centers)
 
 
-def _finished(engine: Engine, distortion: Distortion, search: Search, monitor: Monitor) -> Result:
+def _finished(engine: Engine, small: Engine, distortion: Distortion, search: Search, monitor: Monitor) -> Result:
     """Nonnegative centres, ordered by mass, and the last labels."""
     best, bounds = search.best, search.bounds
     centers, labels, prices = np.abs(distortion.to_data(best.centers)), best.labels, best.prices
@@ -476,7 +507,18 @@ def _finished(engine: Engine, distortion: Distortion, search: Search, monitor: M
         bounds=bounds,
         prices=None if prices is None else prices[order],
         kkt_residual=search.kkt_residual,
+        number=search.number,
+        stability=_stability(small, distortion, search.number, centers[order]),
     )
+
+
+def _stability(small: Engine, distortion: Distortion, number: Number | None, centers: Array) -> Array:
+    """How often each component comes back in halves of the items on which the number was found; NaN where none were drawn."""
+    if number is None or not number.partitions:
+        return np.full(len(centers), np.nan)
+    labels = np.full(small.n_items, -1, dtype=np.intp)
+    nearest_pass(small, distortion, distortion.to_frame(centers), labels)
+    return number.stability(labels, len(centers))
 
 
 def _by_mass(engine: Engine, labels: Labels, stats: HardStats) -> Labels:

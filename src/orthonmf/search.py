@@ -10,6 +10,7 @@ import numpy as np
 from ._typing import Array, Labels
 from .anneal import Split
 from .bounds import Bounds
+from .number import Number
 from .partition import Keep, Partition
 from .status import Status
 
@@ -57,6 +58,10 @@ class Search:
         Of the annealing.
     kkt_residual : float or None
         Of the relaxed problem, under bounds.
+    evidence : float
+        The effective number of items on which the number of components is found.
+    number : Number or None
+        What speaks for the number of components, where the data decided.
     faults : list of Status
         What did not converge; why it was stopped.
     remarks : list of str
@@ -71,6 +76,8 @@ class Search:
     critical_betas: Array = field(default_factory=lambda: np.zeros(0))
     splits: list[Split] = field(default_factory=list)
     kkt_residual: float | None = None
+    evidence: float = 0.0
+    number: Number | None = None
     faults: list[Status] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 

@@ -232,6 +232,13 @@ def _check_format(document: dict[str, Any]) -> None:
         )
 
 
+def _completed(arrays: dict[str, Array]) -> dict[str, Array]:
+    """With what older files lack: nothing was known then of how sure the number of components is."""
+    unknown = {name: np.zeros(0, dtype=np.float64) for name in ("bic_", "agreement_", "p_values_")}
+    each = np.full(len(arrays.get("counts_", ())), np.nan)
+    return {"levels_": np.zeros(0, dtype=np.int64), **unknown, "stability_": each, **arrays}
+
+
 def _check_arrays(arrays: dict[str, Array]) -> None:
     """The arrays are those of a model, of the right kind, and their lengths agree."""
     missing, unknown = sorted(set(_EVERY) - set(arrays)), sorted(set(arrays) - set(_EVERY) - set(_OPTIONAL))
@@ -242,7 +249,7 @@ def _check_arrays(arrays: dict[str, Array]) -> None:
 
 
 def _restored(archive: Archive, cls: type[Model]) -> Model:
-    document, arrays = archive.document, archive.arrays
+    document, arrays = archive.document, _completed(archive.arrays)
     _check_format(document)
     _check_arrays(arrays)
     model = _with_parameters(document["parameters"], cls)

@@ -138,7 +138,7 @@ def widest_view(points: Array) -> Array:
 
 def located(model: Any) -> bool:
     """Whether the critical values of a fitted model were located; with a number of components given, β only leaps from split to split."""
-    return model.n_components == "auto" or model.schedule != "adaptive"
+    return isinstance(model.n_components, str) or model.schedule != "adaptive"
 
 
 def criticals(model: Any) -> Array:

@@ -40,7 +40,7 @@ def fitted(model: ONMF, data: Data, *, quiet: bool) -> ONMF:
 
 def _goal(model: ONMF, X: Any) -> int:
     """The number of components at which the annealing ends."""
-    if model.n_components != "auto":
+    if not isinstance(model.n_components, str):
         return int(model.n_components)
     n_items = X.shape[0 if model.orthogonal == "samples" else 1]
     return min(model.max_components or MAX_COMPONENTS, n_items)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -32,8 +33,8 @@ class Number:
         The finest number that the data support; 1 where nothing stands out.
     levels : tuple of int
         Coarser numbers that stand out as well, the finest first.
-    log_likelihood : ndarray of shape (m,)
-        Of the best mixture of 1, 2, … balls, less what BIC asks for its parameters; NaN where none was fitted.
+    bic : ndarray of shape (m,)
+        Log-likelihood of the mixture of 1, 2, … balls, less what BIC asks for its parameters; NaN where none was fitted.
     p_values : dict of int to float
         For a number m, how often chance gains as much by one component more as these data do, if m is right.
     agreement : ndarray of shape (m,)
@@ -48,7 +49,7 @@ class Number:
 
     answer: int
     levels: tuple[int, ...] = ()
-    log_likelihood: Array = field(default_factory=lambda: np.zeros(0))
+    bic: Array = field(default_factory=lambda: np.zeros(0))
     p_values: dict[int, float] = field(default_factory=dict)
     agreement: Array = field(default_factory=lambda: np.zeros(0))
     at_most: bool = False
@@ -116,9 +117,9 @@ def number_of_components(engine: Engine, distortion: Distortion, most: int, evid
     return Number(
         answer=answer,
         levels=_levels(joins[n_joins:], cloud),
-        log_likelihood=np.array([fits.score.get(count, np.nan) for count in range(1, most + 1)]),
+        bic=np.array([fits.score.get(count, np.nan) for count in range(1, most + 1)]),
         p_values={count: gain_test(cloud, labels[count], seed) for count in (answer - 1, answer) if count in labels},
-        agreement=agreement,
+        agreement=np.append(agreement, np.full(most - len(agreement), np.nan))[:most],
         at_most=at_most,
         partitions=partitions,
         used=cloud.used,
@@ -160,7 +161,7 @@ def _grouped(fits: _Fits, joins: list[Join], n_joins: int) -> Labels:
 def _levels(joins: list[Join], cloud: Cloud) -> tuple[int, ...]:
     """Numbers below the answer at which the next join costs much more than any before."""
     found, dearest = [], cloud.toll * (cloud.points.shape[1] + 2)
-    for before, after in zip(joins, joins[1:], strict=False):
+    for before, after in pairwise(joins):
         dearest = max(dearest, -before.gain)
         if -after.gain > LEVEL_RATIO * dearest and before.count > 1:
             found.append(before.count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,15 +49,15 @@ class Cloud:
     blur: float
     used: Array
 
-    @property
+    @cached_property
     def n_items(self) -> float:
         """The effective number of items."""
         return float(self.weight.sum())
 
-    @property
+    @cached_property
     def floor(self) -> float:
         """The least variance of a component."""
-        total = float(np.average(np.square(self.points).mean(axis=1), weights=self.weight))
+        total = float(self.weight @ np.square(self.points).sum(axis=1)) / (self.n_items * self.points.shape[1])
         return max(self.noise, self.blur, COINCIDENT * total)
 
     @property

@@ -2,56 +2,65 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
-from scipy.special import logsumexp
 
 from .._typing import Array, Labels
 from .balls import fitted, one_hot, ward_labels
 from .cloud import Cloud
-from .merging import covariance
+from .merging import Axes, axes_of
 
 # Draws from the model of the null hypothesis: p-values are multiples of one hundredth.
 DRAWS = 99
 # Items of a draw, at most: more make the test no more telling than its model is true.
 DRAW_ITEMS = 1024
 # Steps that bring a model to a draw, as they brought it to the data; and steps of the two normals along one axis.
-MODEL_STEPS, AXIS_STEPS = 3, 25
+MODEL_STEPS, AXIS_STEPS = 2, 16
 # Halves of the items, and steps of EM on each.
-HALVES, HALF_STEPS = 8, 6
+HALVES, HALF_STEPS = 6, 4
 
 
-class _Ellipsoids:
-    """A mixture of normal components of any covariance."""
+@dataclass(frozen=True)
+class _Normals:
+    """A mixture of normal components, each with its own axes."""
 
-    def __init__(self, cloud: Cloud, resp: Array) -> None:
-        weighted = resp * cloud.weight[:, None]
-        self.mass = np.maximum(weighted.sum(axis=0), np.finfo(float).tiny)
-        self.centers = weighted.T @ cloud.points / self.mass[:, None]
-        self.values, self.vectors = [], []
-        n_dims = cloud.points.shape[1]
-        pooled = float(np.mean([np.trace(covariance(cloud, column)) for column in weighted.T])) / n_dims
-        for column, mass in zip(weighted.T, self.mass, strict=True):
-            # Held towards a ball by as much as its own dimensions in items: few items leave a covariance open.
-            held = (covariance(cloud, column) * mass + pooled * n_dims * np.eye(n_dims)) / (mass + n_dims)
-            values, vectors = np.linalg.eigh(held)
-            self.values.append(values)
-            self.vectors.append(vectors)
+    axes: Axes
+
+    @classmethod
+    def of(cls, cloud: Cloud, weight: Array) -> _Normals:
+        """Components of groups whose items have weights (n, m).
+
+        Variances are held towards that of all by as many items as there are dimensions: few items leave a covariance open.
+        """
+        axes, n_dims = axes_of(cloud, weight), cloud.points.shape[1]
+        pooled = float(axes.mass @ axes.variance.mean(axis=1) / axes.mass.sum())
+        held = (axes.variance * axes.mass[:, None] + pooled * n_dims) / (axes.mass[:, None] + n_dims)
+        return cls(replace(axes, variance=held))
+
+    @classmethod
+    def balls(cls, cloud: Cloud, weight: Array) -> _Normals:
+        """The same as balls."""
+        axes = axes_of(cloud, weight)
+        return cls(replace(axes, variance=np.repeat(axes.variance.mean(axis=1, keepdims=True), cloud.points.shape[1], axis=1)))
 
     def resp(self, points: Array) -> Array:
-        """The probability of each component for each item."""
-        logits = np.empty((len(points), len(self.mass)))
-        for j, (values, vectors) in enumerate(zip(self.values, self.vectors, strict=True)):
-            along = (points - self.centers[j]) @ vectors
-            logits[:, j] = np.log(self.mass[j]) - 0.5 * (np.square(along) / values).sum(axis=1) - 0.5 * np.log(values).sum()
-        return np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
+        """The probability of each component for each item, (n, m)."""
+        along = (points - self.axes.center[:, None, :]) @ self.axes.direction
+        logits = -0.5 * np.einsum("jid,jd->ij", np.square(along), 1 / self.axes.variance)
+        logits += np.log(self.axes.mass) - 0.5 * np.log(self.axes.variance).sum(axis=1)
+        resp = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return resp / resp.sum(axis=1, keepdims=True)
 
     def drawn(self, n_items: int, rng: np.random.Generator) -> tuple[Array, Labels]:
         """Items of this model, and which component each came from."""
-        labels = np.sort(rng.choice(len(self.mass), n_items, p=self.mass / self.mass.sum()))
-        points = rng.standard_normal((n_items, self.centers.shape[1]))
-        for j, (values, vectors) in enumerate(zip(self.values, self.vectors, strict=True)):
+        axes = self.axes
+        labels = np.sort(rng.choice(len(axes.mass), n_items, p=axes.mass / axes.mass.sum()))
+        along = rng.standard_normal((n_items, axes.center.shape[1])) * np.sqrt(axes.variance)[labels]
+        points = axes.center[labels]
+        for j in range(len(axes.mass)):
             mine = labels == j
-            points[mine] = self.centers[j] + points[mine] * np.sqrt(values) @ vectors.T
+            points[mine] += along[mine] @ axes.direction[j].T
         return points, labels
 
 
@@ -69,37 +78,41 @@ def gain_test(cloud: Cloud, labels: Labels, seed: int = 0, draws: int = DRAWS) -
     for _ in range(draws):
         points, origin = model.drawn(n_items, rng)
         draw = Cloud(points, np.full(n_items, scale), cloud.noise, cloud.blur, np.arange(n_items))
-        as_much += _split_gain(draw, np.eye(len(model.mass))[origin])[1] >= gain
+        as_much += _split_gain(draw, np.eye(len(model.axes.mass))[origin])[1] >= gain
     return (1 + as_much) / (draws + 1)
 
 
-def _split_gain(cloud: Cloud, resp: Array) -> tuple[_Ellipsoids, float]:
+def _split_gain(cloud: Cloud, resp: Array) -> tuple[_Normals, float]:
+    """The mixture that responsibilities (n, m) lead to, and what splitting one of its components in two gains at most."""
     for _ in range(MODEL_STEPS):
-        model = _Ellipsoids(cloud, resp)
+        model = _Normals.of(cloud, resp * cloud.weight[:, None])
         resp = model.resp(cloud.points)
     weighted = resp * cloud.weight[:, None]
-    mass = np.maximum(weighted.sum(axis=0), np.finfo(float).tiny)
-    axes = np.stack([np.linalg.eigh(covariance(cloud, column))[1][:, -1] for column in weighted.T])
-    along = cloud.points @ axes.T - np.einsum("jd,jd->j", weighted.T @ cloud.points / mass[:, None], axes)
-    return model, float(_two_or_one(along, weighted, mass, cloud.floor).max())
+    axes = axes_of(cloud, weighted)
+    longest = axes.direction[:, :, -1]
+    along = cloud.points @ longest.T - np.einsum("jd,jd->j", axes.center, longest)
+    return model, float(_two_or_one(along, weighted, axes.mass, cloud.floor).max())
 
 
 def _two_or_one(along: Array, weighted: Array, mass: Array, floor: float) -> Array:
     """For each column, the log-likelihood by which two normals of one variance explain numbers better than one does."""
-    variance = np.maximum(np.einsum("ij,ij->j", weighted, np.square(along)) / mass, floor)
-    single = -0.5 * mass * (np.log(variance) + np.einsum("ij,ij->j", weighted, np.square(along)) / mass / variance)
+    squares = np.square(along)
+    total = (weighted * squares).sum(axis=0)
+    variance = np.maximum(total / mass, floor)
+    single = -0.5 * (mass * np.log(variance) + total / variance)
     right = (along > 0).astype(float)
+    linear, whole = weighted * along, (weighted * along).sum(axis=0)
     for _ in range(AXIS_STEPS):
-        share = np.clip(np.einsum("ij,ij->j", weighted, right) / mass, 1e-6, 1 - 1e-6)
-        upper = np.einsum("ij,ij,ij->j", weighted, right, along) / (share * mass)
-        lower = np.einsum("ij,ij,ij->j", weighted, 1 - right, along) / ((1 - share) * mass)
-        within = right * np.square(along - upper) + (1 - right) * np.square(along - lower)
-        narrow = np.maximum(np.einsum("ij,ij->j", weighted, within) / mass, floor)
-        odds = np.log(share / (1 - share)) + (np.square(along - lower) - np.square(along - upper)) / (2 * narrow)
+        share = np.clip((weighted * right).sum(axis=0) / mass, 1e-6, 1 - 1e-6)
+        part = (linear * right).sum(axis=0)
+        upper, lower = part / (share * mass), (whole - part) / ((1 - share) * mass)
+        narrow = np.maximum(total / mass - share * upper**2 - (1 - share) * lower**2, floor)
+        # log odds of the upper of two normals of one variance: linear in the item
+        slope = (upper - lower) / narrow
+        odds = np.log(share / (1 - share)) + slope * (along - (upper + lower) / 2)
         right = 1 / (1 + np.exp(-np.clip(odds, -500, 500)))
     low = np.log1p(-share) - np.square(along - lower) / (2 * narrow)
-    high = np.log(share) - np.square(along - upper) / (2 * narrow)
-    return np.einsum("ij,ij->j", weighted, np.logaddexp(low, high)) - 0.5 * mass * np.log(narrow) - single
+    return (weighted * (low + np.logaddexp(0.0, odds))).sum(axis=0) - 0.5 * mass * np.log(narrow) - single
 
 
 def agreements(cloud: Cloud, labels: dict[int, Labels], answer: int, seed: int = 0) -> tuple[list[Labels], Array]:
@@ -115,26 +128,12 @@ def agreements(cloud: Cloud, labels: dict[int, Labels], answer: int, seed: int =
             if count not in labels:
                 continue
             resp = fitted(small, one_hot(part), HALF_STEPS).resp
-            whole = _spread(cloud, small, resp)
+            whole = _Normals.balls(small, resp * small.weight[:, None]).resp(cloud.points).argmax(axis=1)
             found[half, count - 1] = adjusted_rand(labels[count], whole, cloud.weight)
             if count == answer:
                 partitions.append(whole)
     known = np.isfinite(found).any(axis=0)
     return partitions, np.where(known, np.nanmean(np.where(known, found, 0.0), axis=0), np.nan)
-
-
-def _spread(cloud: Cloud, small: Cloud, resp: Array) -> Labels:
-    """The component of every item by balls fitted to some of them."""
-    weighted = resp * small.weight[:, None]
-    mass = np.maximum(weighted.sum(axis=0), np.finfo(float).tiny)
-    model = _Ellipsoids.__new__(_Ellipsoids)
-    centers = weighted.T @ small.points / mass[:, None]
-    n_dims = cloud.points.shape[1]
-    spread = [np.trace(covariance(small, column)) / n_dims for column in weighted.T]
-    model.mass, model.centers = mass, centers
-    model.values = [np.full(n_dims, value) for value in spread]
-    model.vectors = [np.eye(n_dims)] * len(mass)
-    return model.resp(cloud.points).argmax(axis=1)
 
 
 def _table(one: Labels, other: Labels, weight: Array) -> Array:

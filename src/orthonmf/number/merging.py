@@ -52,7 +52,9 @@ def joins_of(cloud: Cloud, balls: Balls) -> list[Join]:
     gains = {(a, b): _joined(cloud, groups[a], groups[b]) for a in range(len(groups)) for b in range(a)}
     alive, joins = list(range(len(groups))), []
     while len(alive) > 1:
-        best = max(((a, b) for a in alive for b in alive if b < a), key=lambda pair: (gains[pair].score - _apart(cloud, groups, pair), pair))
+        best = max(
+            ((a, b) for a in alive for b in alive if b < a), key=lambda pair: (gains[pair].score - _apart(cloud, groups, pair), pair)
+        )
         gain = gains[best].score - _apart(cloud, groups, best)
         groups.append(gains[best])
         alive = [j for j in alive if j not in best]
@@ -78,7 +80,7 @@ def _group(cloud: Cloud, balls: tuple[int, ...], resp: Array) -> _Group:
     mass = max(float(weight.sum()), np.finfo(float).tiny)
     n_dims = cloud.points.shape[1]
     long = np.arange(n_dims)
-    values = np.linalg.eigvalsh(covariance(cloud, weight))[::-1]
+    values = axes_of(cloud, weight[:, None]).variance[0, ::-1]
     logs, sums = np.append(0.0, np.cumsum(np.log(values))), np.append(0.0, np.cumsum(values))
     rest = np.maximum((sums[-1] - sums[long]) / (n_dims - long), cloud.floor)
     fit = -0.5 * mass * (logs[long] + (n_dims - long) * np.log(rest) + n_dims * (1 + np.log(2 * np.pi)))
@@ -88,12 +90,33 @@ def _group(cloud: Cloud, balls: tuple[int, ...], resp: Array) -> _Group:
     return _Group(balls, resp, float((fit - cloud.toll * parameters).max()) + mass * np.log(mass / cloud.n_items) + unsure)
 
 
-def covariance(cloud: Cloud, weight: Array) -> Array:
-    """Of the items with weights (n,), no direction below the least variance."""
-    mass = max(float(weight.sum()), np.finfo(float).tiny)
-    away = cloud.points - weight @ cloud.points / mass
-    values, vectors = np.linalg.eigh((away * weight[:, None]).T @ away / mass)
-    return (vectors * np.maximum(values + cloud.blur, cloud.floor)) @ vectors.T
+@dataclass(frozen=True)
+class Axes:
+    """Means and principal axes of groups of items.
+
+    Attributes
+    ----------
+    mass : ndarray of shape (m,)
+    center : ndarray of shape (m, n_dims)
+    variance : ndarray of shape (m, n_dims)
+        Along each axis, the shortest first; none below the least variance of the cloud.
+    direction : ndarray of shape (m, n_dims, n_dims)
+        The axes as columns.
+    """
+
+    mass: Array
+    center: Array
+    variance: Array
+    direction: Array
+
+
+def axes_of(cloud: Cloud, weight: Array) -> Axes:
+    """The axes of groups whose items have weights (n, m)."""
+    mass = np.maximum(weight.sum(axis=0), np.finfo(float).tiny)
+    center = weight.T @ cloud.points / mass[:, None]
+    second = (weight.T[:, None, :] * cloud.points.T) @ cloud.points / mass[:, None, None]
+    variance, direction = np.linalg.eigh(second - center[:, :, None] * center[:, None, :])
+    return Axes(mass, center, np.maximum(variance + cloud.blur, cloud.floor), direction)
 
 
 def decided(joins: list[Join]) -> int:

@@ -56,7 +56,7 @@ def asked(model: Any) -> list[tuple[str, str]]:
 
 
 def _number_asked(model: Any) -> str:
-    if model.n_components != "auto":
+    if not isinstance(model.n_components, str):
         return f"{model.n_components}, as given"
     limit = "" if model.max_components is None else f", up to {model.max_components}"
     return f"to be found from the data{limit}"
@@ -109,7 +109,7 @@ def why(model: Any) -> list[str]:
     if not np.isfinite(model.persistence_).any():
         return ["Fewer than two transitions were met, so there is no persistence to compare."]
     return [
-        *([] if model.n_components == "auto" else [_given(model)]),
+        *([] if isinstance(model.n_components, str) else [_given(model)]),
         "As the temperature falls, components split one after the other. A number of components that lasts over a wide range of "
         "the inverse temperature β is one that the data have; its persistence is the logarithm of that range.",
         *_peaks(model),
