@@ -247,7 +247,7 @@ def _anneal(small: Engine, distortion: Distortion, request: Request, monitor: Mo
         monitor=monitor,
         thorough=careful,
     )
-    state = annealing.run(request.max_components if asked is None else asked, beyond=asked is None)
+    found, state = 1, annealing.run(request.max_components if asked is None else asked, beyond=asked is None)
     search.critical_betas = np.sort(annealing.critical_betas)[: request.max_components]
     if asked is None:
         found = _number(annealing, small, distortion, request, monitor, search)
@@ -257,7 +257,7 @@ def _anneal(small: Engine, distortion: Distortion, request: Request, monitor: Mo
     search.splits = tree(annealing.splits, state.ids)
     if careful and not annealing.converged:
         search.fault(Status.ANNEALING)
-    wanted = max(asked or 0, request.min_components)
+    wanted = max(asked or found, request.min_components)
     search.centers = np.vstack([state.centers, *[state.centers[:1]] * (wanted - state.n_components)])
 
 
