@@ -151,14 +151,14 @@ class TestFixedPoint:
         assert 0.02 <= found[1] <= 0.2
 
     def test_converged_on_items_that_are_many_under_a_lower_bound(self):
-        X = np.random.default_rng(0).gamma(1.0, size=(8000, 30))
-        model = ONMF(10, min_size=760).fit(X)
+        X = np.random.default_rng(0).gamma(1.0, size=(20_000, 30))
+        model = ONMF(10, min_size=1900).fit(X)
         assert model.converged_
         assert model.certificate_.holds, str(model.certificate_)
 
     @pytest.mark.parametrize("seed", range(3))
     def test_converged_implies_the_claims(self, seed):
-        problem = any_size(seed, 300)
+        problem = any_size(seed, 150)
         model = ONMF(**problem.parameters).fit(problem.X, sample_weight=problem.weight)
         assert model.converged_
         assert model.certificate_.holds, str(model.certificate_)

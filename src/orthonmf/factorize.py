@@ -53,8 +53,9 @@ RANK_ITEMS, ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT = 2048, 128, 12
 # The swaps of the refinement are searched for on at most this many items before all are seen.
 SEARCH_ITEMS = 4096
 # Under bounds they are searched for on so many; components that leave a larger share of the items out of the bounds than this are one
-# start of two, and a good one will do.
-BOUNDED_SEARCH_ITEMS, FAR_OUT = 512, 0.1
+# start of two, and a good one will do. On more than some thousand items the best free components take many times as long as all that
+# follows: they are sought only where the bounds hardly matter.
+BOUNDED_SEARCH_ITEMS, FAR_OUT, DEAR_ITEMS, HARDLY_OUT = 512, 0.1, 1024, 0.02
 # Under bounds, the items on which starts are compared, and the factor by which they grow while there are more.
 REHEARSAL_ITEMS, REHEARSAL_GROWTH = 2048, 8
 # A swap is tried on the first of them for this many items that there are, and so many at most: it should cost less than what follows.
@@ -347,7 +348,8 @@ def _far_out(engine: Engine, distortion: Distortion, request: Request, search: S
     annealed = search.centers
     _improve(sample(engine, BOUNDED_SEARCH_ITEMS, request.seed), distortion, request, search, n_tries=MAX_TRIES)
     free = _placed(engine, distortion, bounds, search.centers)
-    far = bounds.outside(loads(engine, free.labels, free.n_components)) > FAR_OUT * engine.n_items
+    allowed = FAR_OUT if engine.n_items <= DEAR_ITEMS else HARDLY_OUT
+    far = bounds.outside(loads(engine, free.labels, free.n_components)) > allowed * engine.n_items
     search.centers = search.centers if far else annealed
     return far
 
