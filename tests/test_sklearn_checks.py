@@ -17,6 +17,9 @@ CONFIGURATIONS = [
 ]
 
 
+pytestmark = pytest.mark.usefixtures("_no_classifier")
+
+
 @pytest.fixture(autouse=True)
 def _array_api_allowed(monkeypatch):
     # scikit-learn leaves out its checks of array API input unless it is told that they may run.

@@ -34,6 +34,9 @@ def expected_failures(estimator):
     return TRANSFORM if estimator.capacity is None else TRANSFORM | ONE_COMPONENT
 
 
+pytestmark = pytest.mark.usefixtures("_no_classifier")
+
+
 @pytest.fixture(autouse=True)
 def _array_api_allowed(monkeypatch):
     # scikit-learn leaves out its checks of array API input unless it is told that they may run.

@@ -25,6 +25,7 @@ from sklearn.exceptions import NotFittedError
 from orthonmf import ONMF, _archive, storage
 from orthonmf.certificate import Certificate
 from orthonmf.exceptions import FileAccessError, InvalidInputError, ModelFormatError
+from orthonmf.report import render
 from orthonmf.storage import load, save
 
 # Two parts: rows 0 and 1 lie on one line, row 2 on another; and the same of columns.
@@ -236,6 +237,22 @@ class TestRoundTrip:
     def test_an_older_file_without_a_parameter_gets_its_default(self, path):
         forge(path, lambda manifest: manifest["parameters"].pop("verbose"))
         assert load(path).verbose == 0
+
+    def test_an_older_file_has_no_margins_and_no_probabilities(self, path):
+        later = dict.fromkeys(["margin_", "_mixture.centers", "_mixture.share"])
+        forge(path, lambda manifest: manifest["fitted"].pop("mixture_deviation"), later)
+        model = load(path)
+        assert model.margin_ is None
+        assert model.verify(X).holds
+        assert "<h1>" in render(model)
+        with pytest.raises(InvalidInputError, match="an older version wrote it"):
+            model.predict_proba(X)
+        assert_same(vars(returned(model, path)), vars(model))
+
+    @pytest.mark.parametrize("scaling", ["item", "none"])
+    def test_probabilities_come_back(self, path, scaling):
+        model = ONMF(3, scaling=scaling).fit(cloud())
+        assert_same(returned(model, path).predict_proba(cloud()), model.predict_proba(cloud()))
 
     @pytest.mark.parametrize("module", [storage])
     def test_examples(self, module):
@@ -544,6 +561,15 @@ class TestInconsistent:
             ({}, {"labels_": [0, 0, 2]}, {}, "labels_ goes from 0 to 2"),
             ({}, {"labels_": [0, 0, -1]}, {}, "labels_ goes from -1 to 0"),
             ({}, {"counts_": [1, 2]}, {}, "counts_ does not count"),
+            ({}, {"margin_": [1.0, 2.0, 1.0]}, {}, "margin_ goes from 1.0 to 2.0"),
+            ({}, {"margin_": [1.0, np.nan, 1.0]}, {}, "margin_ goes from nan"),
+            ({}, {"margin_": [1.0, -0.5, 1.0]}, {}, "no bound keeps a sample"),
+            ({}, {"_mixture.share": [0.5, 0.6]}, {}, "add up to 1.1 instead of 1"),
+            ({}, {"_mixture.share": [1.5, -0.5]}, {}, "add up to 1 instead of 1, or one is below 0"),
+            ({}, {"_mixture.centers": [[1.0, 0.0, 0.0], [0.0, 0.0, 2.0]]}, {}, "another norm than 1"),
+            ({}, {}, {"mixture_deviation": {"float": "nan"}}, "have the width nan"),
+            ({}, {}, {"mixture_deviation": None}, "a part of what probabilities are made of"),
+            ({"scaling": "none"}, {"_mixture.centers": [[np.inf, 0.0, 0.0], [0.0, 0.0, 1.0]]}, {}, "centres that are not finite"),
             ({"orthogonal": "features"}, {"labels_": [0, 0, 1, 1], "scale_": [1.0] * 4, "counts_": [2, 2]}, {}, "4 entries for 3 features"),
             ({"orthogonal": "features"}, {"scale_": [1.0, 1.0, 1.0]}, {}, "the one nonzero of each feature"),
             ({"orthogonal": "features"}, {"_weight": [2.0, 2.0]}, {}, "do not count features"),
@@ -562,7 +588,11 @@ class TestInconsistent:
         ],
     )
     def test_a_law_that_is_broken(self, path, parameters, arrays, fitted, match):
-        changed = {
+        later = dict.fromkeys(["margin_"] if "labels_" in arrays else [])
+        if "components_" in arrays and "orthogonal" not in parameters:  # as in an older file, or they would be what does not fit
+            later |= {"_mixture.centers": None, "_mixture.share": None}
+            fitted = {**fitted, "mixture_deviation": None}
+        changed = later | {
             name: np.array(values, dtype=float if name not in ("labels_", "counts_", "_lower", "_upper") or np.inf in values else int)
             for name, values in arrays.items()
         }

@@ -42,6 +42,8 @@ def test_stores_what_the_estimator_finds():
     np.testing.assert_array_equal(adata.obsm["X_onmf"], T)
     np.testing.assert_array_equal(adata.varm["onmf"], model.components_.T)
     np.testing.assert_array_equal(adata.obs["onmf"].cat.codes, model.labels_)
+    np.testing.assert_array_equal(adata.obs["onmf_margin"], model.margin_)
+    np.testing.assert_array_equal(adata.obs["onmf_probability"], model.predict_proba(DATA.X)[np.arange(30), model.labels_])
     stored = adata.uns["onmf"]
     assert (stored["n_components"], stored["status"], stored["error"]) == (3, model.status_, model.reconstruction_err_)
     np.testing.assert_array_equal(stored["persistence"], model.persistence_)
@@ -49,8 +51,9 @@ def test_stores_what_the_estimator_finds():
 
 def test_genes_are_labelled_where_features_are_orthogonal():
     adata = cells()
+    orthonmf.tl.onmf(adata, 2)
     orthonmf.tl.onmf(adata, 2, orthogonal="features")
-    assert "onmf" not in adata.obs
+    assert not set(adata.obs)  # nothing of the earlier run is left
     np.testing.assert_array_equal(adata.var["onmf"].cat.codes, ONMF(2, orthogonal="features").fit(DATA.X).labels_)
 
 
@@ -64,6 +67,8 @@ def test_genes_outside_the_mask_have_no_weight_and_no_label(as_column):
     assert (adata.varm["onmf"][~used] == 0).all()
     np.testing.assert_array_equal(adata.varm["onmf"][used], model.components_.T)
     assert adata.var["onmf"].isna().tolist() == (~used).tolist()
+    np.testing.assert_array_equal(adata.var["onmf_margin"][used], model.margin_)
+    assert adata.var["onmf_margin"].isna().tolist() == (~used).tolist()
     np.testing.assert_array_equal(adata.var["onmf"].cat.codes[used], model.labels_)
 
 

@@ -51,7 +51,13 @@ def departure(model: Any, engine: Engine, found: Certificate) -> str | None:
     ``engine`` is on the data of the fit, ``found`` the certificate recomputed from them, in the units of X.
     """
     exact = engine.doubled()
-    checks = (_of_bounds(model, exact), _of_errors(model, found), _of_record(model, found), _of_items(model, exact))
+    checks = (
+        _of_bounds(model, exact),
+        _of_errors(model, found),
+        _of_record(model, found),
+        _of_margins(model, exact),
+        _of_items(model, exact),
+    )
     return next(chain.from_iterable(checks), None)
 
 
@@ -107,6 +113,14 @@ def _of_record(model: Any, found: Certificate) -> Iterator[str]:
         yield "the loads of certificate_ are not those of the items"
     if not _same_bounds(recorded.bounds, model._bounds):
         yield "the bounds of certificate_ are not those of the model"
+
+
+def _of_margins(model: Any, engine: Engine) -> Iterator[str]:
+    if model.margin_ is None:  # of a model that an older version wrote
+        return
+    given = model._margins(engine, model.labels_)
+    if not np.allclose(model.margin_, given, rtol=0, atol=max(SAME, ROUNDINGS * float(np.finfo(model.margin_.dtype).eps))):
+        yield "margin_ is not what the data and components_ give"
 
 
 def _of_items(model: Any, engine: Engine) -> Iterator[str]:

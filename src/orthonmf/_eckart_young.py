@@ -12,7 +12,7 @@ from ._typing import Array
 from .distortion.base import Distortion
 from .engines.base import Engine
 
-__all__ = ["GRAM_SIDE", "GRAM_WORK", "lower_bound"]
+__all__ = ["GRAM_SIDE", "GRAM_WORK", "lower_bound", "smaller_gram"]
 
 # Largest side of the Gram matrix whose eigenvalues give the bound (a second of work, 32 MiB), and the most multiplications that form it:
 # three seconds of one core. Beyond either there is no bound.
@@ -41,7 +41,7 @@ def lower_bound(engine: Engine, distortion: Distortion, n_components: int) -> fl
         return 0.0
     if side > GRAM_SIDE or float(engine.n_items) * engine.n_dims * side > GRAM_WORK:
         return None
-    gram = _smaller_gram(engine, mean)
+    gram = smaller_gram(engine, mean)
     values, total = np.linalg.eigvalsh(gram.matrix)[::-1], float(np.trace(gram.matrix))
     tail = total - float(values[:rank].sum())
     # Sums of m products of numbers that add up to at most the trace (Cauchy–Schwarz) err by m ε trace, and so does each eigenvalue
@@ -57,7 +57,8 @@ def lower_bound(engine: Engine, distortion: Distortion, n_components: int) -> fl
     return float(np.sqrt(max(tail - margin, 0.0)))
 
 
-def _smaller_gram(engine: Engine, ref: Array | None) -> _Gram:
+def smaller_gram(engine: Engine, ref: Array | None) -> _Gram:
+    """Inner products of the weighted items about ``ref``, or of their dimensions, whichever are fewer."""
     if engine.n_items < engine.n_dims:
         return _Gram(engine.outer(ref), engine.n_dims)
     height = max(GRAM_BYTES // (8 * engine.n_dims), 1)

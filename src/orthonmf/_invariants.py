@@ -15,9 +15,10 @@ from ._typing import Array
 from .bounds import Bounds
 from .certificate import Certificate
 from .exceptions import InfeasibleCapacityError, InvalidInputError
+from .posterior import Mixture
 from .transitions import persistence
 
-__all__ = ["ARRAYS", "contradiction", "malformed", "misfit"]
+__all__ = ["ARRAYS", "OPTIONAL", "contradiction", "malformed", "misfit"]
 
 # Kinds of numbers and lengths of each fitted array; lengths of one letter agree: k components, p features, n items.
 ARRAYS = {
@@ -35,6 +36,8 @@ ARRAYS = {
     "_weight": ("f", "k"),
     "_reference": ("f", "d"),
 }
+# The same of those that not every model has.
+OPTIONAL = {"_prices": ("f", "k"), "_item_size": ("f", "n"), "margin_": ("f", "n")}
 
 
 def misfit(arrays: Mapping[str, Any], specs: Mapping[str, tuple[str, str]]) -> str | None:
@@ -60,7 +63,7 @@ def malformed(model: Any) -> str | None:
 
 def contradiction(model: Any) -> str | None:
     """The first law that a fitted ONMF breaks, in words; None where all hold."""
-    laws = (_of_factors, _of_scales, _of_bounds, _of_claims, _of_transitions, _of_confidence)
+    laws = (_of_factors, _of_scales, _of_bounds, _of_margins, _of_mixture, _of_claims, _of_transitions, _of_confidence)
     return malformed(model) or next(chain.from_iterable(law(model) for law in laws), None)
 
 
@@ -68,6 +71,8 @@ def contradiction(model: Any) -> str | None:
 
 
 def _of_types(model: Any) -> Iterator[str]:
+    if type(model._mixture) not in (Mixture, type(None)):
+        yield f"the probabilities are a {type(model._mixture).__name__}"
     if type(model.certificate_) is not Certificate or type(model._bounds) not in (Bounds, type(None)):
         yield f"certificate_ is a {type(model.certificate_).__name__}, and the bounds are a {type(model._bounds).__name__}"
     if complaint := unfit(model.certificate_):
@@ -78,10 +83,13 @@ def _of_types(model: Any) -> Iterator[str]:
 
 def _of_arrays(model: Any) -> Iterator[str]:
     given = {name: getattr(model, name) for name in ARRAYS}
-    optional = {"_prices": model._prices, "_item_size": model._item_size}
-    specs = {**ARRAYS, "_prices": ("f", "k"), "_item_size": ("f", "n")}
-    if complaint := misfit({**given, **{name: array for name, array in optional.items() if array is not None}}, specs):
+    optional = {name: array for name in OPTIONAL if (array := getattr(model, name)) is not None}
+    if complaint := misfit({**given, **optional}, {**ARRAYS, **OPTIONAL}):
         yield complaint
+    if model._mixture is not None:
+        parts = {"components_": model.components_, "centers": model._mixture.centers, "share": model._mixture.share}
+        if complaint := misfit(parts, {"components_": ("f", "kp"), "centers": ("f", "kp"), "share": ("f", "k")}):
+            yield f"of the probabilities, {complaint}"
     if model._bounds is not None:
         kinds = "i" if model._item_size is None else "f"
         if complaint := misfit(
@@ -208,6 +216,33 @@ def _of_bounds(model: Any) -> Iterator[str]:
         return
     if bounds.outside(model.counts_) > 0:
         yield f"the sizes {model.counts_.tolist()[:30]} are not within their bounds"
+
+
+def _of_margins(model: Any) -> Iterator[str]:
+    if model.margin_ is None:
+        return
+    least, most = model.margin_.min(), model.margin_.max()
+    if not -1 <= least <= most <= 1:
+        yield f"margin_ goes from {least} to {most}, which are not between −1 and 1"
+    if model.n_components_ == 1 and least < 1:
+        yield "margin_ tells items of the only component from those of another"
+    # Without bounds every sample is in its nearest component; features have centres that their labels make.
+    if model.orthogonal == "samples" and model._bounds is None and least < 0:
+        yield f"margin_ has the entry {least}, although no bound keeps a sample out of its nearest component"
+
+
+def _of_mixture(model: Any) -> Iterator[str]:
+    mixture = model._mixture
+    if mixture is None:
+        return
+    if model.orthogonal == "features":
+        yield "there are probabilities of samples, and features are assigned"
+    if not _nonnegative(mixture.share) or abs(mixture.share.sum() - 1) > ROUNDED:
+        yield f"the shares of the components add up to {mixture.share.sum():.6g} instead of 1, or one is below 0"
+    if not 0 <= mixture.deviation < np.inf or not np.isfinite(mixture.centers).all():
+        yield f"the components have the width {mixture.deviation}, or centres that are not finite"
+    if model.scaling == "item" and (np.abs(np.linalg.norm(mixture.centers, axis=1) - 1) > ROUNDED).any():
+        yield "a direction of the probabilities has another norm than 1"
 
 
 def _of_claims(model: Any) -> Iterator[str]:

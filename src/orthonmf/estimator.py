@@ -29,6 +29,7 @@ from ._validation import (
     check_positive,
     check_sample_weight,
     check_seed,
+    power_of_two,
 )
 from .bounded import Bounded
 from .bounds import least_components, most_components, parse_bounds
@@ -36,9 +37,11 @@ from .certificate import Certificate, certify, squared_error
 from .distortion import REGISTRY
 from .engines import REGISTRY as ENGINES
 from .engines import Engine, ThreadTeam
+from .engines.threads import TimeLimitReached
 from .exceptions import InfeasibleCapacityError, InvalidInputError, ModelFormatError, NothingStandsOutWarning
 from .factorize import MAX_COMPONENTS, Request, Result, factorize
 from .factors import Assigned, Factors, one_per_row
+from .posterior import Mixture, fit_mixture, margins, posterior
 from .progress import CallbackSupport, Monitor, Reporter, history, in_units, with_callbacks
 from .solvers import REGISTRY as SOLVERS
 from .solvers import solver_parameters
@@ -133,6 +136,10 @@ class ONMF(CallbackSupport, Factorization):
     counts_ : ndarray of shape (n_components_,)
         Items in each component; components are ordered by mass.
     n_components_ : int
+    margin_ : ndarray of shape (n_items,) or None
+        How clear it is where an item belongs: 1 − d₁/d₂, for its distances d₁ to its own component and d₂ to the nearest other (squared, as
+        in the objective); 0 where both are 0, 1 where there is one component. An item that bounds keep out of its nearest component has
+        d₂ < d₁, and a margin d₂/d₁ − 1 below 0. None in a model that an older version wrote.
     reconstruction_err_ : float
         Frobenius norm of the weighted residual.
     levels_ : ndarray
@@ -187,6 +194,8 @@ class ONMF(CallbackSupport, Factorization):
     >>> bool(np.abs(X - model.inverse_transform(model.transform(X))).max() < 0.1)
     True
     """
+
+    margin_: Array | None
 
     def __init__(
         self,
@@ -275,7 +284,9 @@ class ONMF(CallbackSupport, Factorization):
                 engine = self._layout.build(X, sample_weight, team)
                 engine.size, total_size = self._sizes(item_size, engine.n_items)
                 monitor = Monitor(self.verbose, listener, self._unit(engine))
-                result = factorize(engine, self._request(engine, total_size), monitor)
+                request = self._request(engine, total_size)
+                result = factorize(engine, request, monitor)
+                self._mixture = self._mixed(engine, result, request.seed)
                 self._total_size = None if item_size is None else total_size
                 with team.unhurried():
                     self._store(engine, result, X.dtype)
@@ -392,6 +403,53 @@ class ONMF(CallbackSupport, Factorization):
         """
         check_is_fitted(self)
         return self._assigned(self._checked_again(X)).labels
+
+    @available_if(_assigns_samples)
+    def predict_proba(self, X: Any) -> Array:
+        """How probable each component is for each sample, seen as drawn from equally wide components of unequal size.
+
+        p_ij ∝ π_j exp(−d_ij / 2σ²), with the shares π_j (by sample weight), the width σ and the centres that these probabilities
+        themselves imply for the data of the fit, found by expectation and maximisation from the fitted components. Where shares are
+        unequal, or components overlap, the most probable component of a sample need not be the nearest, which ``predict`` returns.
+        Capacities play no part. With scaling "item", a sample that is all zero has no direction: it gets the shares.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_components_)
+            Each row sums to one.
+
+        See Also
+        --------
+        predict : The nearest component.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from orthonmf import ONMF
+        >>> X = np.array([[1.0, 2.0], [1.0, 1.8], [1.0, 2.4], [3.0, 1.0], [3.0, 1.5], [3.0, 0.5]])
+        >>> model = ONMF(2).fit(X)
+        >>> model.predict_proba([[1.0, 2.0], [1.5, 1.2], [3.0, 1.0]]).round(2)
+        array([[0.  , 1.  ],
+               [0.97, 0.03],
+               [1.  , 0.  ]])
+        """
+        check_is_fitted(self)
+        X = self._checked_again(X)
+        if self._mixture is None:
+            raise InvalidInputError(
+                "This model has no probabilities: its fit was stopped before they were found, or an older version wrote it. Fit it again, "
+                "with a longer time_limit where there is one."
+            )
+        with ThreadTeam(self.n_jobs) as team, closing(team):
+            # Neither the squares of these samples nor those of the centres may overflow; lines have no size.
+            shift = None if self.scaling == "item" else min(power_of_two(each, None) for each in (X, self._mixture.centers))
+            engine = self._layout.build(X, None, team, shift)
+            mixture = self._mixture.scaled(self._unit(engine))
+            return posterior(engine, self._factors.distortion(engine), mixture).astype(X.dtype, copy=False)
 
     def _assigned(self, X: Any) -> Assigned:
         with ThreadTeam(self.n_jobs) as team, closing(team):
@@ -661,6 +719,15 @@ class ONMF(CallbackSupport, Factorization):
 
     # -- storing ----------------------------------------------------------------------------------------------------------------
 
+    def _mixed(self, engine: Engine, result: Result, seed: int) -> Mixture | None:
+        """What ``predict_proba`` needs, in the units of X; None where the fit was stopped, or samples are not what is assigned."""
+        if self.orthogonal == "features" or result.status.stopped:
+            return None
+        try:
+            return fit_mixture(engine, result.distortion, result.centers, seed).scaled(-self._unit(engine))
+        except TimeLimitReached:
+            return None
+
     @property
     def _factors(self) -> Factors:
         return Factors(self.orthogonal, self.scaling, self.components_, self._weight, self._reference)
@@ -685,6 +752,7 @@ class ONMF(CallbackSupport, Factorization):
             assigned = Assigned(result.labels, factors.components.max(axis=0))
         self.labels_, self.scale_ = assigned.labels, assigned.scale.astype(dtype)
         self.counts_ = np.bincount(self.labels_, minlength=self.n_components_)
+        self.margin_ = self._margins(engine, self.labels_).astype(dtype)
         self._bounds = asked_bounds(self, engine) if result.bounds is None else result.bounds
         unit = self._unit(engine)
         self.critical_betas_ = in_units(result.critical_betas, 2 * unit)
@@ -695,6 +763,19 @@ class ONMF(CallbackSupport, Factorization):
         self.converged_, self.status_ = result.status is Status.CONVERGED, result.sentences
         self.certificate_ = replace(self._certified(engine, Assigned(self.labels_, self.scale_)), kkt_residual=result.kkt_residual)
         self.reconstruction_err_ = self.certificate_.error
+
+    def _margins(self, engine: Engine, labels: Labels) -> Array:
+        centers = self._factors.claim(engine, Assigned(labels, np.zeros(len(labels)))).components
+        return margins(engine, self._factors.distortion(engine), centers, labels)
+
+    def _certainty(self, X: Any, labels: Labels) -> dict[str, Array]:
+        """By name, how sure it is that items have these labels: ``margin`` as in ``margin_``, and ``probability`` where it is known."""
+        X = self._checked_again(X)
+        with ThreadTeam(self.n_jobs) as team, closing(team):
+            columns = {"margin": self._margins(self._layout.build(X, None, team), labels).astype(X.dtype)}
+        if self._mixture is not None:
+            columns["probability"] = self.predict_proba(X)[np.arange(len(labels)), labels]
+        return columns
 
     def _certified(self, engine: Engine, assigned: Assigned | None = None) -> Certificate:
         """The claims about the items of an engine; those of the fit, under its bounds, where they are given."""

@@ -186,11 +186,14 @@ def _stored(adata: AnnData, key: str) -> ONMF:
         raise InvalidInputError(f"adata.uns[{key!r}] holds no factorisation; run orthonmf.tl.onmf(adata, key_added={key!r}) first.")
     known = ONMF().get_params()
     model = ONMF(**{name: value for name, value in summary["params"].items() if name in known})
-    codes = _codes((adata.obs if model.orthogonal == "samples" else adata.var)[key], int(summary["n_components"]))
+    table = adata.obs if model.orthogonal == "samples" else adata.var
+    codes = _codes(table[key], int(summary["n_components"]))
     loadings = np.asarray(adata.varm[key])
     used = _used(loadings, codes, model.orthogonal, masked="mask_var" in summary["params"])
     model.components_ = loadings[used].T
     model.labels_ = codes[codes >= 0]
+    margin = table.get(f"{key}_margin")  # an older version stored none
+    model.margin_ = None if margin is None else np.asarray(margin)[codes >= 0]
     factor = adata.obsm[f"X_{key}"] if model.orthogonal == "samples" else model.components_.T
     model.scale_ = np.asarray(factor.sum(axis=1)).ravel()  # the only nonzero of an item; T may be sparse
     model.feature_names_in_ = adata.var_names[used].to_numpy(dtype=object)

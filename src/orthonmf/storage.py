@@ -18,12 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 from . import _archive
 from ._archive import Archive
 from ._encoding import Ragged, decode, encode, record
-from ._invariants import ARRAYS, contradiction, misfit
+from ._invariants import ARRAYS, OPTIONAL, contradiction, misfit
 from ._typing import Array
 from .bounds import Bounds
 from .certificate import Certificate
 from .estimator import ONMF
 from .exceptions import InvalidInputError, ModelFormatError
+from .posterior import Mixture
 
 __all__ = ["FORMAT", "load", "save"]
 
@@ -33,7 +34,13 @@ Model = TypeVar("Model", bound=ONMF)
 FORMAT = 1
 
 # As for the fitted arrays themselves; b bounds, t temperatures, s splits.
-_OPTIONAL = {"_prices": ("f", "k"), "_item_size": ("f", "n"), "_lower": ("fi", "b"), "_upper": ("fi", "b")}
+_OPTIONAL = {
+    **OPTIONAL,
+    "_lower": ("fi", "b"),
+    "_upper": ("fi", "b"),
+    "_mixture.centers": ("f", "kp"),
+    "_mixture.share": ("f", "k"),
+}
 _COLUMNS = {
     "beta": ("f", "t"),
     "n_components": ("i", "t"),
@@ -68,6 +75,7 @@ class _Fitted:
     bounds_penalty: float | None
     n_sample_iter_: int = 0
     total_size: float | None = None
+    mixture_deviation: float | None = None
 
 
 # The attributes of a model that go by the same name here.
@@ -174,7 +182,7 @@ def _check(model: ONMF) -> None:
 def _document(model: ONMF) -> dict[str, Any]:
     from . import __version__  # when the package is complete
 
-    bounds, names = model._bounds, getattr(model, "feature_names_in_", None)
+    bounds, mixture, names = model._bounds, model._mixture, getattr(model, "feature_names_in_", None)
     fitted = {
         **{name: getattr(model, name) for name in _PLAIN},
         "feature_names_in_": None if names is None else tuple(str(name) for name in names),
@@ -182,6 +190,7 @@ def _document(model: ONMF) -> dict[str, Any]:
         "bounds_named": None if bounds is None else bounds.named,
         "bounds_penalty": None if bounds is None else float(bounds.penalty),
         "total_size": model._total_size,
+        "mixture_deviation": None if mixture is None else mixture.deviation,
     }
     claims = {field.name: getattr(model.certificate_, field.name) for field in fields(Certificate) if field.name != "bounds"}
     return {
@@ -194,12 +203,13 @@ def _document(model: ONMF) -> dict[str, Any]:
 
 
 def _arrays(model: ONMF) -> dict[str, Array]:
-    bounds, history = model._bounds, model.history_
+    bounds, mixture, history = model._bounds, model._mixture, model.history_
     optional = {
-        "_prices": model._prices,
-        "_item_size": model._item_size,
+        **{name: getattr(model, name) for name in OPTIONAL},
         "_lower": None if bounds is None else bounds.lower,
         "_upper": None if bounds is None else bounds.upper,
+        "_mixture.centers": None if mixture is None else mixture.centers,
+        "_mixture.share": None if mixture is None else mixture.share,
     }
     ragged = {name: Ragged.of(history[name], np.zeros((0, 2) if spec[1] == "x2" else 0, spec[0] + "8")) for name, spec in _RAGGED.items()}
     annealing = {
@@ -260,7 +270,9 @@ def _restored(archive: Archive, cls: type[Model]) -> Model:
         setattr(model, name, getattr(fitted, name))
     for name in ARRAYS:
         setattr(model, name, arrays[name])
-    model._bounds, model._prices, model._item_size = bounds, arrays.get("_prices"), arrays.get("_item_size")
+    for name in OPTIONAL:
+        setattr(model, name, arrays.get(name))
+    model._bounds, model._mixture = bounds, _mixture(fitted, arrays)
     model._total_size = fitted.total_size
     if model.orthogonal == "features":  # older files have one that nobody reads
         model._reference = np.zeros(0)
@@ -298,6 +310,15 @@ def _bounds(fitted: _Fitted, arrays: dict[str, Array]) -> Bounds | None:
     if lower is None or upper is None or named is None or penalty is None:
         raise ModelFormatError("It has a part of the bounds on the sizes; expected all or none.")
     return Bounds(lower, upper, named, penalty)
+
+
+def _mixture(fitted: _Fitted, arrays: dict[str, Array]) -> Mixture | None:
+    centers, share, deviation = arrays.get("_mixture.centers"), arrays.get("_mixture.share"), fitted.mixture_deviation
+    if centers is None and share is None and deviation is None:
+        return None
+    if centers is None or share is None or deviation is None:
+        raise ModelFormatError("It has a part of what probabilities are made of; expected all or none.")
+    return Mixture(centers, share, deviation)
 
 
 def _history(arrays: dict[str, Array]) -> dict[str, Any]:

@@ -62,6 +62,10 @@ def onmf(
             Cᵀ: the weight of each gene in each component; 0 for genes that were not used.
         ``.obs["onmf"]`` or ``.var["onmf"]`` : categorical
             The component of each cell (``orthogonal="samples"``, the default) or of each gene ("features"; missing where not used).
+        ``.obs["onmf_margin"]`` or ``.var["onmf_margin"]`` : float
+            How clear that is, from 0 to 1: `margin_` of `orthonmf.ONMF` (missing where not used).
+        ``.obs["onmf_probability"]`` : float
+            How probable the component of each cell is, by `predict_proba`. Not for "features", nor after a fit that was stopped.
         ``.uns["onmf"]`` : dict
             ``params``, ``n_components``, ``counts``, ``critical_betas``, ``persistence``, ``history``, ``status``, ``error``,
             ``relative_error`` and ``certificate``.
@@ -89,15 +93,20 @@ def onmf(
     used = _used_genes(adata, mask_var)
     X = _matrix(adata, layer)
     model = ONMF(n_components, **params)
-    T = model.fit_transform(X if used.all() else X[:, used])
+    chosen = X if used.all() else X[:, used]
+    T = model.fit_transform(chosen)
     target = adata.copy() if copy else adata
     _forget(target, key_added)
     target.obsm[f"X_{key_added}"] = T
     target.varm[key_added] = _spread(model.components_.T, used)
     if model.orthogonal == "samples":
         target.obs[key_added] = _categories(model.labels_, model.n_components_)
+        for name, values in model._certainty(chosen, model.labels_).items():
+            target.obs[f"{key_added}_{name}"] = values
     else:
         target.var[key_added] = _categories(_spread(model.labels_ + 1, used) - 1, model.n_components_)
+        margin = model._certainty(chosen, model.labels_)["margin"]
+        target.var[f"{key_added}_margin"] = np.where(used, _spread(margin, used), np.nan)
     target.uns[key_added] = _summary(model, layer, mask_var)
     return target if copy else None
 
@@ -150,8 +159,8 @@ def _forget(adata: AnnData, key: str) -> None:
     """Drop the labels of an earlier run under this key, which may have been those of the other axis."""
     if stored_summary(adata, key) is not None:
         for table in (adata.obs, adata.var):
-            if key in table:
-                del table[key]
+            for name in {key, f"{key}_margin", f"{key}_probability"} & set(table):
+                del table[name]
 
 
 def _spread(values: Array, used: Array) -> Array:

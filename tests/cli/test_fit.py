@@ -38,6 +38,18 @@ def test_two_groups_by_hand(matrix, tmp_path, capfd):
     assert err == ""  # no bar where there is no terminal
 
 
+def test_the_table_says_how_sure_each_item_is(tmp_path):
+    X = np.random.default_rng(0).gamma(2.0, size=(30, 4))
+    (tmp_path / "cloud.csv").write_text("a,b,c,d\n" + "\n".join(",".join(map(repr, row)) for row in X.tolist()))
+    assert main(["fit", str(tmp_path / "cloud.csv"), "-k", "3", "--out", str(tmp_path / "parts"), "--quiet"]) == 0
+    head, *rows = [line.split(",") for line in (tmp_path / "parts" / "assignments.csv").read_text().splitlines()]
+    assert head == ["sample", "component", "scale", "margin", "probability"]
+    model = ONMF(3).fit(X)
+    np.testing.assert_allclose([float(row[3]) for row in rows], model.margin_, rtol=1e-12)
+    own = model.predict_proba(X)[np.arange(30), model.labels_]
+    np.testing.assert_allclose([float(row[4]) for row in rows], own, rtol=1e-9)
+
+
 def test_the_model_is_that_of_python(matrix, fitted):
     model, expected = ONMF.load(fitted / "model.onmf"), ONMF(2).fit(read(matrix).X)
     np.testing.assert_array_equal(model.components_, expected.components_)
@@ -49,6 +61,7 @@ def test_features_are_assigned_by_name(matrix, tmp_path):
     assert main(["fit", str(matrix), "-k", "2", "--orthogonal", "features", "--out", str(tmp_path / "parts"), "--quiet"]) == 0
     rows = [line.split(",") for line in (tmp_path / "parts" / "assignments.csv").read_text().splitlines()]
     assert [row[0] for row in rows] == ["feature", "a", "b", "c"]
+    assert rows[0] == ["feature", "component", "scale", "margin"]
     assert rows[1][1] == rows[2][1] != rows[3][1]
 
 

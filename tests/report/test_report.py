@@ -100,6 +100,18 @@ def test_a_report_worked_by_hand():
         assert expected in text
 
 
+def test_how_clear_the_items_are_by_hand():
+    # Means 1 and 11: items 2 and 10 have margins 1 − 1/81, 0 and 12 have 1 − 1/121. With two in each, 0, 0 | 0, 10: 1, 1 | −1, 0.75.
+    text = words_of(render(ONMF(2, scaling="none").fit([[0.0], [2.0], [10.0], [12.0]])))
+    assert (
+        "0 % of all samples have a margin below 0.1. How clear the samples are Component Median margin Samples below 0.1 0 0.99 0 %" in text
+    )
+    text = words_of(render(ONMF(2, scaling="none", capacity=[2, 2]).fit([[0.0], [0.0], [0.0], [10.0]])))
+    assert "25 % of all samples have a margin below 0.1." in text
+    assert "0.12 50 %" in text
+    assert "How clear" not in render(ONMF(1).fit([[1.0, 2.0]]))
+
+
 def test_every_kind_of_model_has_a_page_that_nests_and_names_nothing_twice(model):
     found = Page(render(model))
     ids = [attributes["id"] for _, attributes in found.elements if "id" in attributes]

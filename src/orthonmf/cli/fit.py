@@ -18,7 +18,7 @@ from ..report import write_report
 from ..terms import top_terms
 from . import _options as options
 from ._folder import alone, check_taken, together
-from ._model import MODEL, fitted, names_of
+from ._model import MODEL, fitted, names_checked, names_of
 from ._output import as_json, base_name, say, warn, write_text
 from .verify import evidence
 
@@ -97,7 +97,9 @@ def write_all(model: ONMF, matrix: Data, summary: dict[str, Any], folder: Path) 
     heads = ((str(name), model.components_[:, j]) for j, name in enumerate(columns))
     write_table(components, [("component", range(model.n_components_)), *heads])
     kind = model.orthogonal.removesuffix("s")
-    write_table(assignments, [(kind, items), ("component", model.labels_), ("scale", model.scale_)])
+    with names_checked():
+        sure = model._certainty(matrix.X, model.labels_)
+    write_table(assignments, [(kind, items), ("component", model.labels_), ("scale", model.scale_), *sure.items()])
     write_text(folder / SUMMARY, as_json(summary) + "\n")
     write_report(model, folder / REPORT, item_names=items, feature_names=matrix.column_names, title=summary["data"])
 

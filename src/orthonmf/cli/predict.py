@@ -29,7 +29,7 @@ def predict(
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
-    """Say to which component each sample belongs, and its scale; for a model of features, the weight of each component in each sample."""
+    """Say to which component each sample belongs, and how surely; for a model of features, the weight of each component in each sample."""
     if out is not None:
         check_file(out, force=force, inputs=(model, data))
         check_table(out)
@@ -53,4 +53,5 @@ def columns_of(model: ONMF, matrix: Data) -> list[tuple[str, Any]]:
         if model.orthogonal == "features":
             return [names, *((f"component {j}", T[:, j]) for j in range(model.n_components_))]
         labels = model.predict(matrix.X)
-    return [names, ("component", labels), ("scale", T[np.arange(len(T)), labels])]
+        sure = model._certainty(matrix.X, labels)
+    return [names, ("component", labels), ("scale", T[np.arange(len(T)), labels]), *sure.items()]

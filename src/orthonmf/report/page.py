@@ -114,7 +114,7 @@ def render(model: Any, *, item_names: Any = None, feature_names: Any = None, tit
         number=sections.number_of_components(factors),
         annealing=sections.annealing(factors, frames),
         sizes=sections.sizes(factors),
-        components=sections.components(factors, terms, names if factors.orthogonal == "samples" else None),
+        components=sections.components(factors, terms, names if factors.orthogonal == "samples" else None) + sections.certainty(factors),
         certificate=sections.certificate(factors),
         version=escaped(_version()),
     )

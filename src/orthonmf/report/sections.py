@@ -16,10 +16,12 @@ from .text import count, escaped, name, number, percent, plural
 from .words import asked as questions
 from .words import evidence, noun, why
 
-__all__ = ["annealing", "asked", "certificate", "components", "key_figures", "number_of_components", "sizes"]
+__all__ = ["annealing", "asked", "certainty", "certificate", "components", "key_figures", "number_of_components", "sizes"]
 
 # Named samples that are shown of each component.
 N_EXAMPLES = 5
+# An item whose margin is less could as well be in another component.
+UNCLEAR = 0.1
 
 
 def key_figures(model: Any) -> str:
@@ -129,6 +131,26 @@ def _size_summary(found: Sizes) -> str:
 def components(model: Any, terms: list[list[Term]], item_names: list[str] | None) -> str:
     """A card for each component: its size, its leading features, and some of its samples where they have names."""
     return '<div class="cards">' + "".join(_card(model, j, leading, item_names) for j, leading in enumerate(terms)) + "</div>"
+
+
+def certainty(model: Any) -> str:
+    """How clear it is where the items of each component belong."""
+    if model.margin_ is None or model.n_components_ == 1:
+        return ""
+    item, rows = noun(model), []
+    for j in range(model.n_components_):
+        margin = model.margin_[model.labels_ == j].astype(float)
+        if len(margin):
+            unclear = float(np.mean(margin < UNCLEAR))
+            middle = float(np.median(margin))
+            rows.append([(j, str(j)), (middle, number(middle, 2)), (unclear, percent(unclear))])
+    text = (
+        f"The margin of a {item} is 1 − d₁/d₂, for its squared distances d₁ to its own component and d₂ to the nearest other: 1 where it "
+        f"lies on its own, 0 where both are as near, below 0 where a bound keeps it out of the nearest. "
+        f"{percent(float(np.mean(model.margin_ < UNCLEAR)))} of all {item}s have a margin below {UNCLEAR}."
+    )
+    header = ("Component", "Median margin", f"{item.capitalize()}s below {UNCLEAR}")
+    return f"<p>{text}</p>" + _table(f"How clear the {item}s are", header, rows)
 
 
 def _card(model: Any, j: int, leading: list[Term], item_names: list[str] | None) -> str:

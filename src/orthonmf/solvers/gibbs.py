@@ -14,7 +14,7 @@ import numpy as np
 
 from .._typing import Array
 from ..distortion.base import Distortion, Items, Pairs, soft
-from ..engines.base import Engine
+from ..engines.base import Engine, Framing
 from ..state import State, Stats, normalised_log
 
 # Share of the weight below which a component is on its way out: its own metric would let L-BFGS leap to infinity.
@@ -49,8 +49,8 @@ class Settled:
         return resp, pairs
 
 
-def soft_pass(engine: Engine, distortion: Distortion, state: State) -> Stats:
-    """One pass: Gibbs responsibilities at ``state`` and the sums they make."""
+def soft_pass(engine: Engine, distortion: Distortion, state: State, framing: Framing | None = None) -> Stats:
+    """One pass: Gibbs responsibilities at ``state`` and the sums they make. ``framing`` sees the items as the distortion, unless given."""
 
     def kernel(items: Items, where: slice) -> Stats:
         resp, pairs, log_z = soft(distortion, items, state)
@@ -63,7 +63,7 @@ def soft_pass(engine: Engine, distortion: Distortion, state: State) -> Stats:
             distortion=float(np.vdot(resp, pairs.distance)),
         )
 
-    stats: Stats = engine.reduce_items(distortion, kernel)
+    stats: Stats = engine.reduce_items(framing or distortion, kernel)
     return stats
 
 
