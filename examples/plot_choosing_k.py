@@ -6,22 +6,32 @@ Four groups of four clusters each: both 4 and 16 are right answers, and the data
 """
 
 # %%
-# Without a number, ``ONMF`` looks for one. It lowers the temperature and watches the components part. A number of components that lasts
-# over a wide range of the inverse temperature β is one that the data have.
+# Without a number, ``ONMF`` takes the finest one that the data support, and ``status_`` says how sure that is. ``levels_`` holds the
+# coarser numbers that stand out as well.
+
+import warnings
 
 import numpy as np
 
 from orthonmf import ONMF
 from orthonmf.datasets import make_nested
-from orthonmf.plot import BifurcationDisplay, ErrorDisplay, PersistenceDisplay
+from orthonmf.exceptions import NothingStandsOutWarning
+from orthonmf.plot import BifurcationDisplay, ErrorDisplay, NumberDisplay, PersistenceDisplay
 
 X = make_nested(160, 20, random_state=5).X
 model = ONMF(scaling="none").fit(X)
 print(model.n_components_)
+print(model.levels_)
 print(model.status_)
 
 # %%
-# ``persistence_`` holds the logarithm of that range for 2, 3, … components. The highest bar is taken; the second peak tells of the groups.
+# What speaks for each number: a likelihood, less what its parameters cost, and how far halves of the items give the same partition.
+
+NumberDisplay.from_estimator(model)
+
+# %%
+# As the temperature falls, components part one after the other. ``persistence_`` holds, for 2, 3, … components, the logarithm of the range
+# of the inverse temperature β over which that number lasts. The dashed line is what chance reaches.
 
 PersistenceDisplay.from_estimator(model)
 
@@ -38,6 +48,8 @@ BifurcationDisplay.from_estimator(slowly)
 ErrorDisplay.from_estimator(model, X, n_components=range(2, 19, 2))
 
 # %%
-# Where nothing lasts, ``status_`` says so. Uniform noise has no parts:
+# Where nothing stands out, a warning and ``status_`` say so. Noise has no parts:
 
-print(ONMF(max_components=6).fit(np.random.default_rng(0).uniform(size=(100, 5))).status_)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", NothingStandsOutWarning)
+    print(ONMF(max_components=6).fit(20 + np.random.default_rng(0).normal(size=(100, 5))).status_)

@@ -11,6 +11,7 @@ from orthonmf.datasets import make_onmf
 from orthonmf.exceptions import InvalidInputError
 from orthonmf.pl import _stored
 from orthonmf.report import render
+from orthonmf.tl import NUMBER
 
 X = make_onmf(30, 6, 3, noise=0.5, random_state=0).X
 
@@ -40,7 +41,7 @@ def test_by_hand(tmp_path, plt):
     assert list(display.upper) == [11, 11, 11]
 
 
-@pytest.mark.parametrize("name", ["persistence", "bifurcation", "history", "sizes", "components"])
+@pytest.mark.parametrize("name", ["persistence", "number", "bifurcation", "history", "sizes", "components"])
 @pytest.mark.parametrize("orthogonal", ["samples", "features"])
 def test_draws_on_the_axis_given(tmp_path, plt, name, orthogonal):
     adata = cells(tmp_path, orthogonal=orthogonal, max_components=4)
@@ -61,7 +62,7 @@ def test_draws_on_the_axis_given(tmp_path, plt, name, orthogonal):
 )
 def test_the_stored_model_is_the_fitted_one(tmp_path, params):
     model, stored = ONMF(**params).fit(X), _stored(cells(tmp_path, **params), "onmf")
-    for name in ("components_", "labels_", "scale_", "counts_", "critical_betas_", "persistence_"):
+    for name in ("components_", "labels_", "scale_", "counts_", *(f"{name}_" for name in NUMBER)):
         np.testing.assert_array_equal(getattr(stored, name), getattr(model, name))
     assert (stored.n_components_, stored.status_, stored.n_features_in_) == (model.n_components_, model.status_, 6)
     assert stored.history_.keys() == model.history_.keys()

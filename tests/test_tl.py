@@ -46,7 +46,8 @@ def test_stores_what_the_estimator_finds():
     np.testing.assert_array_equal(adata.obs["onmf_probability"], model.predict_proba(DATA.X)[np.arange(30), model.labels_])
     stored = adata.uns["onmf"]
     assert (stored["n_components"], stored["status"], stored["error"]) == (3, model.status_, model.reconstruction_err_)
-    np.testing.assert_array_equal(stored["persistence"], model.persistence_)
+    for name in ("persistence", "levels", "bic", "agreement", "p_values", "stability"):
+        np.testing.assert_array_equal(stored[name], getattr(model, f"{name}_"))
 
 
 def test_genes_are_labelled_where_features_are_orthogonal():

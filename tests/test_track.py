@@ -7,7 +7,7 @@ import pytest
 
 from orthonmf import ONMF, track
 from orthonmf.datasets import make_nested
-from orthonmf.track import Track, located, widest_view
+from orthonmf.track import Track, drawable, located, widest_view
 
 
 def written(beta, ids, positions, splits=()):
@@ -100,3 +100,11 @@ def test_the_widest_view_keeps_the_closest_apart():
 @pytest.mark.parametrize(("model", "expected"), [(ONMF(), True), (ONMF(3), False), (ONMF(3, schedule=1.1), True)])
 def test_critical_values_are_located_unless_the_number_is_given(model, expected):
     assert located(model) is expected
+
+
+def test_a_given_number_has_no_critical_values_unless_beta_grows_in_steps():
+    X = make_nested(64, 10, random_state=0).X
+    leaping, stepping = ONMF(4).fit(X), ONMF(4, schedule=1.3).fit(X)
+    assert (leaping.critical_betas_.size, leaping.persistence_.size) == (0, 0)
+    assert (stepping.critical_betas_.size, stepping.persistence_.size) == (3, 2)
+    assert [drawable(model) for model in (leaping, stepping, ONMF(4, capacity=16).fit(X))] == [False, True, True]

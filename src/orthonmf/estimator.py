@@ -155,9 +155,10 @@ class ONMF(CallbackSupport, Factorization):
     stability_ : ndarray of shape (n_components_,)
         How often each component comes back in halves of the items: the mean Jaccard index with the part that resembles it most.
     critical_betas_ : ndarray
-        The β at which 2, 3, … distinct components first exist.
+        The β at which 2, 3, … distinct components first exist. Empty where n_components is a number and the schedule "adaptive": β then
+        leaps past several of them at a time.
     persistence_ : ndarray
-        log(β_{m+1} / β_m) for m = 2, 3, …
+        log(β_{m+1} / β_m) for m = 2, 3, …; empty where ``critical_betas_`` is.
     history_ : dict
         The annealing, one entry per temperature, and the tree of splits; ``passes`` are those over the annealed items at that
         temperature alone. With "auto" it goes one component past ``max_components``, to see how long that number lasts.

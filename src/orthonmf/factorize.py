@@ -249,7 +249,8 @@ def _anneal(small: Engine, distortion: Distortion, request: Request, monitor: Mo
         thorough=careful,
     )
     found, state = 1, annealing.run(request.max_components if asked is None else asked, beyond=asked is None)
-    search.critical_betas = np.sort(annealing.critical_betas)[: request.max_components]
+    if careful:  # a leap of β past several transitions locates none of them
+        search.critical_betas = np.sort(annealing.critical_betas)[: request.max_components]
     if asked is None:
         found = _number(annealing, small, distortion, request, monitor, search)
         state = annealing.states[max(m for m in annealing.states if m <= found)]

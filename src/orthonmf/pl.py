@@ -16,12 +16,12 @@ from .bounds import Bounds
 from .certificate import Certificate
 from .estimator import ONMF
 from .exceptions import InvalidInputError
-from .tl import stored_summary
+from .tl import NUMBER, stored_summary
 
 if TYPE_CHECKING:
     from anndata import AnnData
 
-__all__ = ["bifurcation", "components", "history", "persistence", "report", "sizes"]
+__all__ = ["bifurcation", "components", "history", "number", "persistence", "report", "sizes"]
 
 
 def persistence(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: Any) -> Any:
@@ -54,6 +54,28 @@ def persistence(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: 
     from .plot import PersistenceDisplay
 
     return PersistenceDisplay.from_estimator(_stored(adata, key), ax=ax, **kwargs)
+
+
+def number(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: Any) -> Any:
+    """What speaks for each number of components: the likelihood, and the agreement of halves of the cells.
+
+    Parameters are those of `persistence`; others go to `orthonmf.plot.NumberDisplay.from_estimator`.
+
+    Returns
+    -------
+    orthonmf.plot.NumberDisplay
+
+    Examples
+    --------
+    >>> import anndata
+    >>> import orthonmf
+    >>> adata = anndata.AnnData(orthonmf.datasets.make_onmf(60, 8, 3, noise=0.5, random_state=0).X)
+    >>> orthonmf.tl.onmf(adata, max_components=6)
+    >>> display = orthonmf.pl.number(adata)
+    """
+    from .plot import NumberDisplay
+
+    return NumberDisplay.from_estimator(_stored(adata, key), ax=ax, **kwargs)
 
 
 def bifurcation(adata: AnnData, *, key: str = "onmf", ax: Any = None, **kwargs: Any) -> Any:
@@ -200,8 +222,8 @@ def _stored(adata: AnnData, key: str) -> ONMF:
     model.n_features_in_ = int(used.sum())
     model.n_components_ = int(summary["n_components"])
     model.counts_ = np.asarray(summary["counts"])
-    model.critical_betas_ = np.asarray(summary["critical_betas"])
-    model.persistence_ = np.asarray(summary["persistence"])
+    for name in NUMBER:
+        setattr(model, f"{name}_", np.asarray(summary[name]))
     model.history_ = _listed(summary["history"])
     model.status_ = str(summary["status"])
     model.reconstruction_err_ = float(summary["error"])

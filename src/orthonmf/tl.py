@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["onmf"]
 
+# Attributes of a model, less the underscore, that say how many components there are and how sure that is.
+NUMBER = ("critical_betas", "persistence", "levels", "bic", "agreement", "p_values", "stability")
+
 
 def onmf(
     adata: AnnData,
@@ -38,8 +41,8 @@ def onmf(
     adata : AnnData
         Cells in rows, genes in columns; nonnegative, in memory, dense or sparse (it stays sparse). Counts, or counts normalised and
         ``log1p``-transformed; not centred or scaled ones, which have negative entries.
-    n_components : int or "auto", default="auto"
-        Number of components, or "auto" to take the number that the data show.
+    n_components : int, "auto" or "persistence", default="auto"
+        Number of components, or how to find it; see `orthonmf.ONMF`.
     layer : str or None, default=None
         The layer to factorise; None takes ``adata.X``.
     mask_var : str, array-like of bool or None, default=None
@@ -67,8 +70,8 @@ def onmf(
         ``.obs["onmf_probability"]`` : float
             How probable the component of each cell is, by `predict_proba`. Not for "features", nor after a fit that was stopped.
         ``.uns["onmf"]`` : dict
-            ``params``, ``n_components``, ``counts``, ``critical_betas``, ``persistence``, ``history``, ``status``, ``error``,
-            ``relative_error`` and ``certificate``.
+            ``params``, ``n_components``, ``counts``, ``critical_betas``, ``persistence``, ``levels``, ``bic``, ``agreement``,
+            ``p_values``, ``stability``, ``history``, ``status``, ``error``, ``relative_error`` and ``certificate``.
 
     See Also
     --------
@@ -186,8 +189,7 @@ def _summary(model: ONMF, layer: str | None, mask_var: Any) -> dict[str, Any]:
         "params": {name: _storable(value) for name, value in params.items() if value is not None},
         "n_components": model.n_components_,
         "counts": model.counts_,
-        "critical_betas": model.critical_betas_,
-        "persistence": model.persistence_,
+        **{name: getattr(model, f"{name}_") for name in NUMBER},
         "history": _flat(model.history_),
         "status": model.status_,
         "error": model.reconstruction_err_,

@@ -10,7 +10,7 @@ import numpy as np
 
 from ._typing import Array, Labels
 
-__all__ = ["Track", "criticals", "located", "widest_view"]
+__all__ = ["Track", "criticals", "drawable", "how_to_locate", "located", "widest_view"]
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,19 @@ def located(model: Any) -> bool:
     return isinstance(model.n_components, str) or model.schedule != "adaptive"
 
 
+def drawable(model: Any) -> bool:
+    """Whether the last rise of β went in steps that show where components part: it did where they were located, or under bounds."""
+    return located(model) or not model.certificate_.free
+
+
 def criticals(model: Any) -> Array:
     """The critical values along the track of a fitted model; none where they were not located, or under bounds, which anneal once more."""
-    known = located(model) and model.certificate_.free
-    return np.asarray(model.critical_betas_) if known else np.zeros(0)
+    return np.asarray(model.critical_betas_) if model.certificate_.free else np.zeros(0)
+
+
+def how_to_locate(model: Any) -> str:
+    """Why transitions are not known, and what to do, in a sentence."""
+    return (
+        f"n_components={model.n_components} was given, so the annealing leaps past several transitions at a time and does not show where "
+        "components part, nor how long each number lasts; fit with n_components='auto', or with a growth factor such as schedule=1.05."
+    )

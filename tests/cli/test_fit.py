@@ -31,7 +31,7 @@ def test_two_groups_by_hand(matrix, tmp_path, capfd):
     assert components[0] == "component,a,b,c"
     np.testing.assert_allclose([float(x) for x in components[2].split(",")], [1, 1 / np.sqrt(5), 2 / np.sqrt(5), 0], atol=1e-9)
     out, err = capfd.readouterr()
-    assert "4 × 3: 2 components of samples. Converged. 2 components persist longest" in out
+    assert "4 × 3: 2 components of samples. Converged. 2 components stand out" in out
     assert "2 samples   b, a" in out
     assert "8 of 8 claims" in out
     assert out.endswith(f"open {tmp_path / 'parts' / 'report.html'}\n")

@@ -14,10 +14,12 @@ from orthonmf.io import read
 def test_rank_by_hand(matrix, capfd):
     assert main(["rank", str(matrix)]) == 0
     out = capfd.readouterr().out.splitlines()
-    assert out[0].split() == ["components", "from", "β", "persistence"]
-    assert out[1].split()[0] == "2"
-    assert out[1].endswith("█" * 40 + "  ←")
-    assert out[-1].startswith("Chosen: 2 components. Converged.")
+    assert out[0].split() == ["components", "BIC", "agreement", "p-value", "persistence"]
+    assert [line.split()[0] for line in out[1:3]] == ["1", "2"]
+    assert [line.endswith("  ←") for line in out[1:4]] == [False, True, False]
+    model = ONMF().fit(read(matrix).X)
+    assert out[2].split()[1:4] == ["0.0", f"{model.agreement_[1]:.2f}", f"{model.p_values_[1]:.2f}"]
+    assert out[-1].startswith("Chosen: 2 components. Converged. 2 components stand out")
 
 
 def test_rank_is_what_auto_takes(tmp_path, capfd):
@@ -27,15 +29,31 @@ def test_rank_is_what_auto_takes(tmp_path, capfd):
     found = json.loads(capfd.readouterr().out)
     model = ONMF(max_components=8, scaling="none").fit(X)
     assert found["n_components"] == model.n_components_
-    assert [row["critical_beta"] for row in found["curve"]] == model.critical_betas_.tolist()
-    assert [row["persistence"] for row in found["curve"][:-1]] == model.persistence_.tolist()
-    assert [row["n_components"] for row in found["curve"]] == list(range(2, 10))
+    assert found["levels"] == model.levels_.tolist()
+    rows = found["curve"]
+    assert [row["n_components"] for row in rows] == list(range(1, 10))
+    assert [row["critical_beta"] for row in rows[1:]] == model.critical_betas_.tolist()
+    assert [row["persistence"] for row in rows[1:-1]] == model.persistence_.tolist()
+    assert [row["agreement"] for row in rows[:8]] == model.agreement_.tolist()
+    assert [row["bic"] for row in rows[:8]] == (model.bic_ - model.bic_.max()).tolist()
+    assert {row["n_components"] for row in rows if row["p_value"] is not None} == set(np.flatnonzero(np.isfinite(model.p_values_)) + 1)
+    assert [row["n_components"] for row in rows if row["mark"] == "answer"] == [model.n_components_]
+
+
+def test_rank_of_noise_marks_nothing_but_one(tmp_path, capfd):
+    np.save(tmp_path / "data.npy", 20 + np.random.default_rng(0).normal(size=(100, 5)))
+    assert main(["rank", str(tmp_path / "data.npy"), "--max-components", "6"]) == 0
+    told = capfd.readouterr()
+    assert [line.split()[0] for line in told.out.splitlines() if "←" in line] in (["1"], [])  # none where nothing rises above noise
+    assert "Nothing stands out" in told.out.splitlines()[-1]
+    assert "warning: Nothing stands out" in told.err
+    assert "█" not in told.out
 
 
 def test_rank_of_data_that_never_split(tmp_path, capfd):
     np.save(tmp_path / "data.npy", np.ones((4, 2)))
     assert main(["rank", str(tmp_path / "data.npy")]) == 0
-    assert capfd.readouterr().out.startswith("Chosen: 1 components.")
+    assert capfd.readouterr().out.startswith("Chosen: 1 component. ")
 
 
 def test_predict_agrees_with_the_fit(matrix, fitted, tmp_path, capfd):

@@ -12,19 +12,29 @@ from sklearn.preprocessing import MaxAbsScaler
 
 from orthonmf import ONMF
 from orthonmf.datasets import make_nested, make_onmf
-from orthonmf.exceptions import InvalidInputError, MissingExtraError
-from orthonmf.plot import BifurcationDisplay, ComponentsDisplay, ErrorDisplay, HistoryDisplay, PersistenceDisplay, SizesDisplay
+from orthonmf.exceptions import InvalidInputError, MissingExtraError, NothingStandsOutWarning
+from orthonmf.plot import (
+    BifurcationDisplay,
+    ComponentsDisplay,
+    ErrorDisplay,
+    HistoryDisplay,
+    NumberDisplay,
+    PersistenceDisplay,
+    SizesDisplay,
+)
 
 mpl = pytest.importorskip("matplotlib")
 plt = pytest.importorskip("matplotlib.pyplot")
 
 X = make_nested(64, 10, random_state=0).X
-DISPLAYS = [BifurcationDisplay, ComponentsDisplay, HistoryDisplay, PersistenceDisplay, SizesDisplay]
+DISPLAYS = [BifurcationDisplay, ComponentsDisplay, HistoryDisplay, NumberDisplay, PersistenceDisplay, SizesDisplay]
 
 
 @pytest.fixture(scope="module")
 def nested():
-    return ONMF(scaling="none", schedule=1.3).fit(X)
+    model = ONMF(scaling="none", schedule=1.3).fit(X)
+    model.levels_ = np.array([16, 4])
+    return model
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +62,8 @@ def test_a_bar_for_every_number_of_components():
     assert any("3 components: a factor 8" in text.get_text() for text in display.ax_.texts)
 
 
-def test_the_chosen_bar_and_a_second_that_lasts_have_colours():
-    display = PersistenceDisplay([1, 4, 5, 40], np.log([4, 1.25, 8]), chosen=4).plot()
+def test_the_chosen_bar_and_coarser_levels_have_colours():
+    display = PersistenceDisplay([1, 4, 5, 40], np.log([4, 1.25, 8]), chosen=4, levels=[2]).plot()
     colours = [bar.get_facecolor() for bar in bars(display.ax_)]
     assert len(set(colours)) == 3
 
@@ -65,6 +75,23 @@ def test_the_staircase_climbs_at_the_critical_values(nested):
     np.testing.assert_array_equal(points.get_ydata(), np.arange(2, len(nested.critical_betas_) + 2))
 
 
+def test_the_line_of_chance_is_the_longest_beyond_what_stands_out(nested):
+    display = PersistenceDisplay.from_estimator(nested)
+    assert display.chance == nested.persistence_[15:].max()
+    assert display.levels == (4,)
+    (line,) = display.ax_.lines
+    assert list(line.get_ydata()) == [display.chance] * 2
+
+
+def test_bars_that_chance_made_stay_below_half_of_the_picture():
+    noise = 20 + np.random.default_rng(0).normal(size=(100, 5))
+    with pytest.warns(NothingStandsOutWarning):
+        display = PersistenceDisplay.from_estimator(ONMF(max_components=6).fit(noise))
+    assert display.chance == max(bar.get_height() for bar in bars(display.ax_)) < display.ax_.get_ylim()[1] / 2
+    assert len({bar.get_facecolor() for bar in bars(display.ax_)}) == 1
+    assert any("nothing stands out" in text.get_text() for text in display.ax_.texts)
+
+
 def test_infinite_persistence_has_no_bar():
     display = PersistenceDisplay([1.0, 2.0, np.inf], [np.log(2), np.inf]).plot()
     assert len(bars(display.ax_)) == 1
@@ -73,6 +100,23 @@ def test_infinite_persistence_has_no_bar():
 def test_one_component_has_no_persistence():
     with pytest.raises(InvalidInputError, match="n_components='auto'"):
         PersistenceDisplay.from_estimator(ONMF(1).fit(X))
+
+
+# -- number --------------------------------------------------------------------------------------------------------------------
+
+
+def test_bic_is_shown_relative_to_the_best_and_the_answer_is_marked():
+    display = NumberDisplay([-9.0, -2.0, -5.0], [1.0, 0.9, 0.5], chosen=2, note="2 components").plot()
+    above, below = display.axes_
+    assert above.lines[0].get_ydata().tolist() == [-7.0, 0.0, -3.0]
+    assert below.lines[0].get_ydata().tolist() == [1.0, 0.9, 0.5]
+    assert [(line.get_xdata().tolist(), line.get_ydata().tolist()) for line in below.lines[1:2]] == [([2], [0.9])]
+
+
+def test_numbers_that_were_not_compared_are_not_drawn():
+    for asked in (3, "persistence"):
+        with pytest.raises(InvalidInputError, match="fit with n_components='auto'"):
+            NumberDisplay.from_estimator(ONMF(asked, max_components=5).fit(X))
 
 
 # -- bifurcation and history ---------------------------------------------------------------------------------------------------
@@ -268,8 +312,9 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch, nested):
 
 def test_persistence_that_was_not_measured_is_not_drawn():
     X = make_onmf(30, 6, 3, noise=0.5, random_state=0).X
-    with pytest.raises(InvalidInputError, match=r"n_components=3 was given.*fit with n_components='auto'"):
-        PersistenceDisplay.from_estimator(ONMF(3).fit(X))
+    for display in (PersistenceDisplay, BifurcationDisplay):
+        with pytest.raises(InvalidInputError, match=r"n_components=3 was given.*fit with n_components='auto'"):
+            display.from_estimator(ONMF(3).fit(X))
     assert PersistenceDisplay.from_estimator(ONMF(3, schedule=1.1).fit(X)).ax_ is not None
 
 
@@ -277,6 +322,8 @@ def test_few_components_have_a_colour_each():
     # Two pairs of groups: both 2 and 4 components last, and 4 are few enough.
     centers = np.repeat([[1.0, 1.0], [3.0, 1.0], [30.0, 1.0], [32.0, 1.0]], 10, axis=0)
     X = centers + np.random.default_rng(0).uniform(0, 0.01, centers.shape)
-    display = BifurcationDisplay.from_estimator(ONMF(max_components=6, scaling="none").fit(X))
+    model = ONMF(max_components=6, scaling="none").fit(X)
+    model.levels_ = np.array([4, 2])
+    display = BifurcationDisplay.from_estimator(model)
     assert set(display.spans) == {2, 4}
     assert len(np.unique(display.groups)) == 4

@@ -15,12 +15,13 @@ from sklearn.pipeline import make_pipeline
 
 from orthonmf import ONMF
 from orthonmf.datasets import make_nested
-from orthonmf.exceptions import InvalidInputError
+from orthonmf.exceptions import InvalidInputError, NothingStandsOutWarning
 from orthonmf.report import page, render, write_report
 from orthonmf.report import text as report_text
 from orthonmf.report.frames import MOST_FRAMES, Frames
 from orthonmf.report.pictures import _tallest_near
 from orthonmf.report.words import asked, evidence, why
+from orthonmf.track import drawable
 
 X = load_digits().data[:60]
 NESTED = make_nested(64, 10, random_state=0).X
@@ -72,6 +73,8 @@ def models():
         "features": lambda: ONMF(4, orthogonal="features", scaling="none").fit(X),
         "flow": lambda: ONMF(2, capacity=35, solver="cbf", tol=1e-3).fit(X),
         "tiny": lambda: ONMF(3, scaling="none").fit(X * 1e-200),
+        "steps": lambda: ONMF(3, schedule=1.3).fit(X),
+        "persistence": lambda: ONMF("persistence", max_components=6).fit(X),
         "idle bounds": lambda: ONMF(3, capacity=60).fit(X),
     }
 
@@ -213,6 +216,11 @@ def test_a_large_model_stays_small():
     [
         ({"n_components": 3}, "Number of components", "3, as given"),
         ({"max_components": 4}, "Number of components", "to be found from the data, up to 4"),
+        (
+            {"n_components": "persistence", "max_components": 4},
+            "Number of components",
+            "to be found from the data, as the one that persists longest, up to 4",
+        ),
         ({"n_components": 3, "capacity": 0.5}, "Most in a component", "30 samples (0.5 of all)"),
         ({"n_components": 3, "capacity": [30, 20, 15]}, "Most in a component", "30, 20, 15 samples, in the order of the components"),
         ({"n_components": 3, "capacity": 60}, "Most in a component", "60, which excludes nothing"),
@@ -234,13 +242,54 @@ def test_a_given_number_is_said_even_where_persistence_was_measured():
     assert why(ONMF(3, scaling="none", schedule=1.3).fit(NESTED))[0] == "3 components were asked for."
 
 
-def test_a_second_lasting_number_is_named():
-    assert "4 components also last" in why(ONMF(scaling="none").fit(NESTED))[-1]
+def levelled():
+    """Sixteen clusters, with what could be known of them set by hand."""
+    model = ONMF(scaling="none", max_components=18).fit(NESTED)
+    model.levels_, model.agreement_ = np.array([16, 8, 4]), np.full(18, 0.9)
+    model.p_values_ = np.where(np.arange(1, 19) == 15, 0.01, np.where(np.arange(1, 19) == 16, 0.4, np.nan))
+    return model
 
 
-def test_where_nothing_lasts_it_is_said():
-    noise = np.random.default_rng(0).gamma(10.0, size=(60, 10))
-    assert "no separate parts" in why(ONMF(max_components=6).fit(noise))[-1]
+def test_the_answer_its_levels_and_how_sure_it_is_are_said():
+    text = " ".join(why(levelled()))
+    for expected in (
+        "16 is the finest number of components that a likelihood supports",
+        "At a coarser level 8 or 4 components stand out as well",
+        "If 15 were right, chance would gain as much by one more as these data do with probability 0.01.",
+        "If 16 is right, that probability is 0.40: one more is noise.",
+        "with an agreement of 0.90",
+    ):
+        assert expected in text
+
+
+def test_the_table_has_a_row_for_every_number_and_the_picture_marks_the_levels():
+    found = Page(render(levelled()))
+    kinds = [attributes["class"] for attributes in found.tags("rect") if attributes.get("class", "").startswith("bar")]
+    assert kinds.count("bar level") == 2
+    text = words_of(render(levelled()))
+    assert "BIC, less the best" in text
+    assert "8 (coarser level)" in text
+    assert "comes back in halves of the items: " in text
+
+
+def test_where_nothing_stands_out_it_is_said():
+    noise = 20 + np.random.default_rng(0).normal(size=(100, 5))
+    with pytest.warns(NothingStandsOutWarning):
+        model = ONMF(max_components=6).fit(noise)
+    assert why(model)[0].startswith("Nothing stands out")
+    text = render(model)
+    top = min(float(y) for y in re.findall(r'<rect class="bar" x="[^"]*" y="([^"]*)"', text))
+    assert top > (14 + 232) / 2  # bars that chance made do not reach half of the picture
+
+
+def test_a_given_number_shows_no_annealing_and_says_how_to_get_it():
+    model = ONMF(3).fit(X)
+    assert Frames.of(model) is None
+    text = words_of(render(model))
+    assert "n_components=3 was given" in text
+    assert "fit with n_components='auto', or with a growth factor such as schedule=1.05" in text
+    assert 'type="range"' not in render(model)
+    assert 'type="range"' in render(ONMF(3, schedule=1.3).fit(X))
 
 
 # -- frames --------------------------------------------------------------------------------------------------------------------
@@ -248,6 +297,7 @@ def test_where_nothing_lasts_it_is_said():
 
 def test_frames_run_from_one_component_past_those_of_the_model():
     model = ONMF(scaling="none", schedule=1.02, max_components=18).fit(NESTED)
+    model.levels_ = np.array([16, 4])
     frames = Frames.of(model)
     assert len(frames.beta) <= MOST_FRAMES + 2 * 18 + 2
     assert frames.counts[0] == 1
@@ -258,13 +308,13 @@ def test_frames_run_from_one_component_past_those_of_the_model():
 
 
 def test_components_that_part_at_once_have_colours_of_their_own():
-    assert len(set(Frames.of(ONMF(12).fit(X)).hues)) == 8
+    assert len(set(Frames.of(ONMF(12, schedule=1.3).fit(X)).hues)) == 8
 
 
 def test_all_that_is_drawn_lies_in_the_picture(model):
     frames = Frames.of(model)
     if frames is None:
-        assert model.n_components_ == 1 or not np.isfinite(model.history_["beta"]).any()
+        assert model.n_components_ == 1 or not np.isfinite(model.history_["beta"]).any() or not drawable(model)
         return
     assert ((frames.points >= 0) & (frames.points <= [440, 300])).all()
     assert ((frames.heights >= 0) & (frames.heights <= 300)).all()

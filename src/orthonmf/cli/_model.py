@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._typing import Array
 from ..estimator import ONMF
-from ..exceptions import InvalidInputError
+from ..exceptions import InvalidInputError, NothingStandsOutWarning
 from ..factorize import MAX_COMPONENTS
 from ..io import Data
 from ._output import warn
@@ -28,7 +28,8 @@ MANY = 10
 def fitted(model: ONMF, data: Data, *, quiet: bool) -> ONMF:
     """The model, fitted with a bar on the terminal, and the names of the features noted."""
     with warnings.catch_warnings(record=True) as caught, annealing(_goal(model, data.X), quiet=quiet):
-        warnings.simplefilter("always", ConvergenceWarning)
+        for category in (ConvergenceWarning, NothingStandsOutWarning):
+            warnings.simplefilter("always", category)
         model.fit(data.X)
     _speak_of_names(data)
     for each in caught:  # with --quiet too: nothing else would tell

@@ -38,11 +38,11 @@ def examples(*lines: str) -> str:
 
 
 def number_of_components(text: str) -> int | str:
-    """``auto`` or a whole number."""
-    if text == "auto":
+    """``auto``, ``persistence`` or a whole number."""
+    if text in ("auto", "persistence"):
         return text
     if not text.isascii() or not text.isdigit() or len(text) > MOST_DIGITS:
-        raise InvalidInputError(f"-k {text[:40]!r} is not usable; expected auto or a whole number of at least 1.")
+        raise InvalidInputError(f"-k {text[:40]!r} is not usable; expected auto, persistence or a whole number of at least 1.")
     return int(text)
 
 

@@ -44,7 +44,7 @@ def annealing(goal: int, *, quiet: bool = False) -> Iterator[None]:
             progress.update(task, completed=min(found, goal), description=text, refresh=more)
 
         def staged(text: str) -> None:
-            progress.update(task, description=text, total=None)
+            progress.update(task, description=text, total=None, refresh=True)
 
         with listening(settled, staged):
             yield

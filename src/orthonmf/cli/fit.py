@@ -45,7 +45,15 @@ EXAMPLES = options.examples(
 
 def fit(
     data: options.Data,
-    n_components: Annotated[str, typer.Option("-k", "--components", help="Number of components, or auto.", metavar="auto|K")] = "auto",
+    n_components: Annotated[
+        str,
+        typer.Option(
+            "-k",
+            "--components",
+            help="Number of components; auto: as many as the data support; persistence: the number that lasts longest as β grows.",
+            metavar="auto|persistence|K",
+        ),
+    ] = "auto",
     capacity: Annotated[str | None, typer.Option(help="Most items in a component: 18, a fraction 0.35, or one for each, 10,20,30.")] = None,
     min_size: Annotated[str | None, typer.Option(help="Fewest items in a component, in the same forms.")] = None,
     orthogonal: options.Orthogonal = "samples",
@@ -117,6 +125,11 @@ def summarised(model: ONMF, matrix: Data, name: str, form: str) -> dict[str, Any
         "converged": model.converged_,
         "critical_betas": model.critical_betas_,
         "persistence": model.persistence_,
+        "levels": model.levels_,
+        "bic": model.bic_,
+        "agreement": model.agreement_,
+        "p_values": model.p_values_,
+        "stability": model.stability_,
         "certificate": evidence(model.certificate_),
         "format": form,
         "files": sorted([MODEL, SUMMARY, REPORT, *tables(form)]),

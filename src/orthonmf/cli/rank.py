@@ -1,18 +1,19 @@
-"""``orthonmf rank``: how many components the data have."""
+"""``orthonmf rank``: how many components the data have, and how sure that is."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict
 
 import numpy as np
 
 from ..estimator import ONMF
 from ..io.apart import read
+from ..number.curve import Row, curve
 from . import _options as options
 from ._model import fitted
 from ._output import as_json, base_name, say
 
-WIDTH = 40  # of the longest bar
+MARKS = {"answer": "  ←", "level": "  ← coarser", "": ""}
 
 EXAMPLES = options.examples("rank genes.csv", "rank counts.h5ad --key counts --max-components 20", "rank spectra.npy --scaling none --json")
 
@@ -25,34 +26,33 @@ def rank(
     key: options.Key = None,
     json: options.Json = False,
 ) -> None:
-    """Say how many components the data have: how long each number of components lasts as the annealing cools."""
+    """Say how many components the data have, how sure that is, and what speaks for every other number."""
     model = ONMF(orthogonal=orthogonal, scaling=scaling, max_components=max_components, refine=False)
     fitted(model, read(data, key=key), quiet=False)
     rows = curve(model)
     if json:
-        say(as_json({"data": base_name(data), "n_components": model.n_components_, "status": model.status_, "curve": rows}))
+        found = {"n_components": model.n_components_, "levels": model.levels_, "status": model.status_}
+        say(as_json({"data": base_name(data), **found, "curve": [asdict(row) for row in rows]}))
     else:
         say(told(rows, model))
 
 
-def curve(model: ONMF) -> list[dict[str, Any]]:
-    """Each number of components, the β at which it first exists, and its persistence where that is known."""
-    lengths = [*model.persistence_, None]
-    return [
-        {"n_components": m, "critical_beta": beta, "persistence": length}
-        for m, (beta, length) in enumerate(zip(model.critical_betas_, lengths, strict=False), start=2)
-    ]
-
-
-def told(rows: list[dict[str, Any]], model: ONMF) -> str:
-    """A table with a bar for each persistence, and the number chosen."""
-    known = [row["persistence"] for row in rows if row["persistence"] is not None and np.isfinite(row["persistence"])]
-    unit = WIDTH / max([*known, 1e-12])
-    lines = [f"{'components':>10}  {'from β':>10}  {'persistence':>11}"] if rows else []
+def told(rows: list[Row], model: ONMF) -> str:
+    """A line for each number of components, those that stand out marked, and the answer in words."""
+    rows = [row for row in rows if not np.isnan([row.bic, row.agreement, row.p_value, row.persistence]).all()]
+    lines = [f"{'components':>10}  {'BIC':>10}  {'agreement':>9}  {'p-value':>7}  {'persistence':>11}"] if rows else []
     for row in rows:
-        length = row["persistence"]
-        text = "" if length is None else f"{length:.3f}"
-        strip = "" if length is None else "█" * round(min(length * unit, WIDTH)) if np.isfinite(length) else "█" * WIDTH + "…"
-        chosen = "  ←" if row["n_components"] == model.n_components_ else ""
-        lines.append(f"{row['n_components']:>10}  {row['critical_beta']:>10.4g}  {text:>11}  {strip}{chosen}".rstrip())
-    return "\n".join([*lines, *([""] if lines else []), f"Chosen: {model.n_components_} components. {model.status_}"])
+        cells = [f"{row.n_components:>10}", _cell(row.bic, 10, 1), _cell(row.agreement, 9, 2), _cell(row.p_value, 7, 2)]
+        lines.append(("  ".join([*cells, _cell(row.persistence, 11, 3)]) + MARKS[row.mark]).rstrip())
+    if rows:
+        lines += [
+            "",
+            "BIC is relative to the best; agreement is that of halves of the items; the p-value is how often chance gains as much by one",
+            "component more; persistence is log(β of the next number / β of this one), as the annealing cools.",
+            "",
+        ]
+    return "\n".join([*lines, f"Chosen: {model.n_components_} component{'s' if model.n_components_ > 1 else ''}. {model.status_}"])
+
+
+def _cell(value: float, width: int, digits: int) -> str:
+    return " " * width if np.isnan(value) else f"{value:>{width}.{digits}f}"

@@ -50,7 +50,7 @@ def readings() -> dict[str, Sequence[Splits]]:
 def fitted(matrices: Sequence[Array], scaling: str = "item") -> list[ONMF]:
     """The sequence of splits of each matrix."""
     most = min(MOST_COMPONENTS, min(len(X) for X in matrices) - 1)
-    return [ONMF(max_components=most, scaling=scaling, n_jobs=1).fit(X) for X in matrices]
+    return [ONMF("persistence", max_components=most, scaling=scaling, n_jobs=1).fit(X) for X in matrices]
 
 
 def peak(model: Splits) -> int | None:

@@ -128,7 +128,7 @@ def _point(axis: Any, name: str, row: dict[str, Any]) -> None:
 
 def fitted_bifurcation(X: Array) -> ONMF:
     """An annealing in small steps of β."""
-    return ONMF(max_components=min(6, len(X) - 1), scaling="none", schedule=1.05, n_jobs=1).fit(X)
+    return ONMF("persistence", max_components=min(6, len(X) - 1), scaling="none", schedule=1.05, n_jobs=1).fit(X)
 
 
 def bifurcation_figure(model: ONMF, title: str) -> Any:

@@ -8,7 +8,16 @@ from .bifurcation import BifurcationDisplay
 from .components import ComponentsDisplay
 from .error import ErrorDisplay
 from .history import HistoryDisplay
+from .number import NumberDisplay
 from .persistence import PersistenceDisplay
 from .sizes import SizesDisplay
 
-__all__ = ["BifurcationDisplay", "ComponentsDisplay", "ErrorDisplay", "HistoryDisplay", "PersistenceDisplay", "SizesDisplay"]
+__all__ = [
+    "BifurcationDisplay",
+    "ComponentsDisplay",
+    "ErrorDisplay",
+    "HistoryDisplay",
+    "NumberDisplay",
+    "PersistenceDisplay",
+    "SizesDisplay",
+]

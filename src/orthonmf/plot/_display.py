@@ -40,3 +40,15 @@ class Display:
             self.figure_ = self.ax_.figure
             self.ax_.spines[["top", "right"]].set_visible(False)
             yield self.ax_
+
+    @staticmethod
+    def _panels(axis: Any, heights: tuple[float, ...]) -> Any:
+        """Panels one above the other in the place of an axis, which is blanked; one that is in no grid of subplots has only its edges."""
+        axis.set_axis_off()
+        rows: dict[str, Any] = {"nrows": len(heights), "ncols": 1, "height_ratios": heights}
+        place = axis.get_subplotspec()
+        if place is not None:
+            return place.subgridspec(**rows).subplots(sharex=True)
+        edges = axis.get_position()
+        grid = axis.get_figure().add_gridspec(**rows, left=edges.x0, right=edges.x1, bottom=edges.y0, top=edges.y1)
+        return grid.subplots(sharex=True)

@@ -8,8 +8,8 @@ import numpy as np
 
 from .._typing import Array
 from ..exceptions import InvalidInputError
-from ..track import Track, criticals, widest_view
-from ..transitions import MIN_PERSISTENCE, persistence
+from ..number.curve import second
+from ..track import Track, criticals, drawable, how_to_locate, widest_view
 from ._display import Display, fitted
 from .style import FAINT, INK, PALETTE, plain_ticks
 
@@ -70,7 +70,8 @@ class BifurcationDisplay(Display):
         Parameters
         ----------
         model : ONMF or Pipeline
-            Fitted. With ``schedule=1.05`` the branches are smooth; the adaptive schedule looks only where something happens.
+            Fitted with ``n_components="auto"``, with a growth factor as ``schedule``, or under bounds. With ``schedule=1.05`` the branches
+            are smooth; the adaptive schedule looks only where something happens.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a figure.
         n_components : int or None, default=None
@@ -82,6 +83,8 @@ class BifurcationDisplay(Display):
         display : BifurcationDisplay
         """
         model = fitted(model)
+        if not drawable(model):
+            raise InvalidInputError(how_to_locate(model))
         track = Track.of(model.history_)
         if len(track.beta) < 2:
             raise InvalidInputError(
@@ -149,9 +152,7 @@ class BifurcationDisplay(Display):
 
 
 def _spans(model: Any, most: int) -> dict[int, tuple[float, float]]:
-    """The two numbers of components, up to ``most``, that last longest, where they were located and last at all."""
+    """The model's number of components and a coarser one that stands out, up to ``most``, where it is known over which β they last."""
     critical = criticals(model)
-    length = persistence(critical)[: most - 1]
-    lasting = np.flatnonzero(np.isfinite(length) & (length >= MIN_PERSISTENCE))
-    best = lasting[np.argsort(-length[lasting], kind="stable")][:2]
-    return {int(i) + 2: (float(critical[i]), float(critical[i + 1])) for i in sorted(best)}
+    numbers = sorted({model.n_components_, second(model) or model.n_components_})
+    return {m: (float(critical[m - 2]), float(critical[m - 1])) for m in numbers if 2 <= m <= min(most, len(critical))}

@@ -105,8 +105,7 @@ class HistoryDisplay(Display):
         self : HistoryDisplay
         """
         with self._drawing(ax, 7.6, 6.4) as axis:
-            axis.set_axis_off()
-            self.axes_ = _grid(axis).subplots(sharex=True)
+            self.axes_ = self._panels(axis, (1.4, 1, 1))
             energy, entropy, number = self.axes_
             energy.plot(self.beta, self.distortion, color=PALETTE[5], lw=1.8, label="distortion D")
             energy.plot(self.beta, self.free_energy, color=PALETTE[0], lw=1.8, label="free energy J")
@@ -134,13 +133,3 @@ class HistoryDisplay(Display):
         """From some way before the first transition: below it nothing happens."""
         first = self.critical_betas[0] / 10 if self.critical_betas.size else self.beta[0]
         return float(max(self.beta[0], first)), float(self.beta[-1])
-
-
-def _grid(axis: Any) -> Any:
-    """Three rows in the place of an axis; one that is in no grid of subplots has only its edges."""
-    rows: dict[str, Any] = {"nrows": 3, "ncols": 1, "height_ratios": (1.4, 1, 1)}
-    place = axis.get_subplotspec()
-    if place is not None:
-        return place.subgridspec(**rows)
-    edges = axis.get_position()
-    return axis.get_figure().add_gridspec(**rows, left=edges.x0, right=edges.x1, bottom=edges.y0, top=edges.y1)

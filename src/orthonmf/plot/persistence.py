@@ -9,7 +9,8 @@ import numpy as np
 from .._typing import Array
 from .._validation import check_choice
 from ..exceptions import InvalidInputError
-from ..track import located
+from ..number.curve import chance, coarser, stands_out
+from ..track import how_to_locate, located
 from ..transitions import MIN_PERSISTENCE
 from ._display import Display, fitted
 from .style import DIM, FAINT, PALETTE, plain_ticks
@@ -20,7 +21,7 @@ TITLE = "How long each number of components lasts"
 
 
 class PersistenceDisplay(Display):
-    """Persistence by number of components, the chosen number in colour.
+    """Persistence by number of components: in colour those that stand out, with a line at what chance reaches.
 
     Parameters
     ----------
@@ -30,6 +31,12 @@ class PersistenceDisplay(Display):
         log(β_{m+1} / β_m) for m = 2, 3, …
     chosen : int, default=0
         The number of components to mark; 0 marks none.
+    levels : sequence of int, default=()
+        Coarser numbers to mark.
+    chance : float, default=nan
+        The longest persistence that chance reaches, drawn as a line.
+    note : str, default=""
+        What to say where no number is marked.
 
     Attributes
     ----------
@@ -51,10 +58,15 @@ class PersistenceDisplay(Display):
     'number of components m'
     """
 
-    def __init__(self, critical_betas: Array, persistence: Array, *, chosen: int = 0) -> None:
+    def __init__(
+        self, critical_betas: Array, persistence: Array, *, chosen: int = 0, levels: Any = (), chance: float = np.nan, note: str = ""
+    ) -> None:
         self.critical_betas = np.asarray(critical_betas)
         self.persistence = np.asarray(persistence)
         self.chosen = chosen
+        self.levels = tuple(levels)
+        self.chance = chance
+        self.note = note
 
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Any = None, kind: str = "bars", title: str | None = TITLE) -> Self:
@@ -63,7 +75,8 @@ class PersistenceDisplay(Display):
         Parameters
         ----------
         model : ONMF or Pipeline
-            Fitted with ``n_components="auto"``, or with a growth factor as ``schedule``: else how long a number lasts is not measured.
+            Fitted with ``n_components="auto"`` or "persistence", or with a growth factor as ``schedule``: else how long a number lasts is
+            not measured. Of "auto", the line shows how long the longest number beyond those that stand out lasts.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a figure.
         kind : {"bars", "staircase"}, default="bars"
@@ -76,11 +89,16 @@ class PersistenceDisplay(Display):
         """
         model = fitted(model)
         if not located(model):
-            raise InvalidInputError(
-                f"n_components={model.n_components} was given, so the annealing leaps from split to split and does not measure how long "
-                "each number lasts; fit with n_components='auto', or with a growth factor such as schedule=1.05."
-            )
-        return cls(model.critical_betas_, model.persistence_, chosen=model.n_components_).plot(ax=ax, kind=kind, title=title)
+            raise InvalidInputError(how_to_locate(model))
+        display = cls(
+            model.critical_betas_,
+            model.persistence_,
+            chosen=model.n_components_,
+            levels=coarser(model),
+            chance=chance(model),
+            note="" if stands_out(model) else "nothing stands out",
+        )
+        return display.plot(ax=ax, kind=kind, title=title)
 
     def plot(self, ax: Any = None, *, kind: str = "bars", title: str | None = TITLE) -> Self:
         """Draw.
@@ -113,35 +131,26 @@ class PersistenceDisplay(Display):
     def _bars(self, axis: Any) -> None:
         finite = np.isfinite(self.persistence)
         number, length = np.arange(2, len(self.persistence) + 2)[finite], self.persistence[finite]
-        hues = self._hues(number, length)
+        hues = {**dict.fromkeys(self.levels, PALETTE[5]), self.chosen: PALETTE[0]}
         axis.bar(number, length, color=[hues.get(int(m), FAINT) for m in number], width=0.75)
-        self._notes(axis, {m: float(length[number == m][0]) for m in hues}, hues)
-        near = 2 * length.max() >= MIN_PERSISTENCE
-        if near:
-            axis.axhline(MIN_PERSISTENCE, color=DIM, ls="--", lw=1.2, zorder=0)
-            axis.text(1, MIN_PERSISTENCE, " a factor 2", transform=axis.get_yaxis_transform(), ha="left", va="center", color=DIM)
+        self._notes(axis, {m: float(length[number == m][0]) for m in (self.chosen, *self.levels) if m in number}, hues)
+        if np.isfinite(self.chance):
+            axis.axhline(self.chance, color=DIM, ls="--", lw=1.2, zorder=0)
+            axis.text(1, self.chance, " chance", transform=axis.get_yaxis_transform(), ha="left", va="center", color=DIM)
         axis.set_xticks(number[:: -(-len(number) // 16)])
         axis.set(xlabel="number of components m", ylabel=r"persistence  $\log\,\beta_{m+1}/\beta_m$")
-        axis.set_ylim(0, 1.08 * max(length.max(), MIN_PERSISTENCE if near else 0))
+        # Bars that chance alone made stay low.
+        axis.set_ylim(0, 1.08 * max(length.max(), MIN_PERSISTENCE, 2 * self.chance if self.note else 0.0))
 
-    def _hues(self, number: Any, length: Any) -> dict[int, str]:
-        """Colours of the chosen number and of a second one that lasts."""
-        hues = {self.chosen: PALETTE[0]} if self.chosen in number else {}
-        others = np.where(number == self.chosen, -np.inf, length)
-        return hues | ({int(number[others.argmax()]): PALETTE[5]} if others.max() >= MIN_PERSISTENCE else {})
-
-    @staticmethod
-    def _notes(axis: Any, lengths: dict[int, float], hues: dict[int, str]) -> None:
-        """What the coloured bars say, above the picture: beside them it would cover other bars."""
-        for place, (m, length) in enumerate(lengths.items()):
-            axis.text(
-                0.5 * place,
-                1.02,
-                f"{m} components: a factor {np.exp(length):.3g}",
-                transform=axis.transAxes,
-                color=hues[m],
-                fontweight="bold",
-            )
+    def _notes(self, axis: Any, lengths: dict[int, float], hues: dict[int, str]) -> None:
+        """What the coloured bars say, above the picture: beside them it would cover other bars. Of the levels, the longest."""
+        shown = [self.chosen] if self.chosen in lengths else []
+        shown += sorted((m for m in lengths if m != self.chosen), key=lambda m: -lengths[m])[:1]
+        for place, m in enumerate(shown):
+            text = f"{m} components: a factor {np.exp(lengths[m]):.3g}"
+            axis.text(0.5 * place, 1.02, text, transform=axis.transAxes, color=hues[m], fontweight="bold")
+        if self.note:
+            axis.text(0, 1.02, self.note, transform=axis.transAxes, color=DIM)
 
     def _staircase(self, axis: Any) -> None:
         critical = self.critical_betas[np.isfinite(self.critical_betas)]

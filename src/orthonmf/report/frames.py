@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._typing import Array, Labels
-from ..track import Track, criticals, widest_view
-from ..transitions import MIN_PERSISTENCE, persistence
+from ..number.curve import second
+from ..track import Track, drawable, widest_view
 from .text import number, plural
 
 __all__ = ["Frames"]
@@ -59,7 +59,9 @@ class Frames:
 
     @classmethod
     def of(cls, model: Any) -> Frames | None:
-        """The frames of a fitted model; None where nothing splits."""
+        """The frames of a fitted model; None where nothing splits, or the temperatures do not show where."""
+        if not drawable(model):
+            return None
         track = Track.of(model.history_)
         if len(track.beta) < 2 or len(track.ids[-1]) < 2:
             return None
@@ -119,10 +121,10 @@ def _together(branches: Labels) -> Array:
 
 
 def _coarse(model: Any, track: Track, chosen: int) -> int:
-    """The temperature that gives the colours: where a smaller number of components lasts, else where there are a handful."""
-    length = persistence(criticals(model))[: max(model.n_components_ - 2, 0)]
-    if length.size and length.max() >= MIN_PERSISTENCE:
-        return track.last(int(length.argmax()) + 2)
+    """The temperature that gives the colours: that of a coarser number which stands out, else where there are a handful."""
+    coarse = second(model)
+    if coarse is not None and model.certificate_.free:
+        return track.last(coarse)
     handful = min(track.last(N_HUES), chosen)
     return handful if len(track.ids[handful]) > 1 else chosen
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import Array
+from ..number.curve import chance, coarser, stands_out
 from ..track import criticals
 from ..transitions import MIN_PERSISTENCE
 from .frames import HEIGHT, MARGIN, WIDTH, Frames
@@ -30,10 +31,13 @@ def figure(name: str, title: str, description: str, body: str, *, height: float 
 
 
 def persistence_picture(model: Any) -> str:
-    """Bars of the persistence, the chosen number in colour."""
+    """Bars of the persistence, the numbers that stand out in colour, with a line at what chance reaches."""
     finite = np.isfinite(model.persistence_)
     numbers, lengths = np.arange(2, len(finite) + 2)[finite], model.persistence_[finite]
-    top = max(float(lengths.max()), MIN_PERSISTENCE) * 1.12
+    level = chance(model)
+    # Bars that chance alone made stay low.
+    top = max(float(lengths.max()), MIN_PERSISTENCE, 0.0 if stands_out(model) else 2 * level) * 1.12
+    kinds = {**dict.fromkeys(coarser(model), " level"), model.n_components_: " chosen"}
     left, right, base, ceiling = 34.0, WIDTH - 8.0, 232.0, 14.0
     step = (right - left) / len(numbers)
 
@@ -42,12 +46,13 @@ def persistence_picture(model: Any) -> str:
 
     every = -(-len(numbers) // 12)
     bars = [
-        f'<rect class="bar{" chosen" if m == model.n_components_ else ""}" x="{left + i * step + step * 0.12:.1f}" y="{y(length):.1f}" '
+        f'<rect class="bar{kinds.get(m, "")}" x="{left + i * step + step * 0.12:.1f}" y="{y(length):.1f}" '
         f'width="{step * 0.76:.1f}" height="{base - y(length):.1f}"/>'
         + (f'<text x="{left + (i + 0.5) * step:.1f}" y="{base + 17:g}" class="middle">{m}</text>' if i % every == 0 else "")
         for i, (m, length) in enumerate(zip(numbers.tolist(), lengths.tolist(), strict=True))
     ]
-    guide = y(MIN_PERSISTENCE)
+    guide = f'<line class="guide" x1="{left:g}" x2="{right:g}" y1="{y(level):.1f}" y2="{y(level):.1f}"/>' if np.isfinite(level) else ""
+    guide += f'<text x="{right:g}" y="{y(level) - 5:.1f}" class="end">what chance reaches</text>' if guide else ""
     body = (
         "".join(bars)
         + "".join(
@@ -55,8 +60,7 @@ def persistence_picture(model: Any) -> str:
             for i in np.flatnonzero(numbers == model.n_components_)
         )
         + f'<line class="axis" x1="{left:g}" x2="{right:g}" y1="{base:g}" y2="{base:g}"/>'
-        + f'<line class="guide" x1="{left:g}" x2="{right:g}" y1="{guide:.1f}" y2="{guide:.1f}"/>'
-        + f'<text x="{right:g}" y="{guide - 5:.1f}" class="end">a factor 2 in β</text>'
+        + guide
         + f'<text x="{(left + right) / 2:g}" y="{base + 36:g}" class="middle">number of components</text>'
         + f'<text transform="translate(14 {(base + ceiling) / 2:g}) rotate(-90)" class="middle">persistence</text>'
     )

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from .._sizes import Sizes
+from ..number.curve import Row, curve
 from ..terms import Term
-from ..track import located
+from ..track import drawable, how_to_locate
 from . import pictures
 from .frames import Frames
 from .text import count, escaped, name, number, percent, plural
@@ -45,23 +46,27 @@ def asked(model: Any) -> str:
 
 
 def number_of_components(model: Any) -> str:
-    """Why there are this many, with the persistence where it was measured."""
+    """Why there are this many, with what is known of every number."""
     text = "".join(f"<p>{escaped(sentence)}</p>" for sentence in why(model))
-    if not located(model) or not np.isfinite(model.persistence_).any():
+    rows = curve(model)
+    if not rows:
         return text
-    rows = [
-        [(m, str(m)), (beta, number(beta)), (length, number(length, 3)), (np.exp(length), number(np.exp(length), 3))]
-        for m, beta, length in zip(range(2, len(model.persistence_) + 2), model.critical_betas_, model.persistence_, strict=False)
-        if np.isfinite(length)
-    ]
-    table = _table(
-        "Critical values", ("Components", "First exist at β", "Persistence", "Last over a factor"), rows, chosen=model.n_components_
-    )
-    return f"{text}{pictures.persistence_picture(model)}<details><summary>The numbers behind the picture</summary>{table}</details>"
+    picture = pictures.persistence_picture(model) if np.isfinite(model.persistence_).any() else ""
+    header = ("Components", "BIC, less the best", "Agreement of halves", "p-value", "First exist at β", "Persistence")
+    table = _table("Every number of components", header, [_number_row(row) for row in rows], chosen=model.n_components_)
+    return f"{text}{picture}<details><summary>The numbers behind the answer</summary>{table}</details>"
+
+
+def _number_row(row: Row) -> list[tuple[Any, str]]:
+    values = (row.bic, row.agreement, row.p_value, row.critical_beta, row.persistence)
+    level = " (coarser level)" if row.mark == "level" else ""
+    return [(row.n_components, f"{row.n_components}{level}"), *((value, "" if np.isnan(value) else number(value, 3)) for value in values)]
 
 
 def annealing(model: Any, frames: Frames | None) -> str:
     """The moving picture."""
+    if not drawable(model):
+        return f"<p>{escaped(how_to_locate(model))}</p>"
     if frames is None:
         nothing = "There is one component, so nothing parts."
         unseen = "No split was recorded at a temperature that can be drawn: in the units of X, β may be out of the range of numbers."
@@ -93,8 +98,6 @@ def _how_annealed(model: Any) -> str:
     text = "Each item belongs to every component with a probability; as β grows, these sharpen and components part."
     if not model.certificate_.free:
         text += " This is the annealing under the bounds."
-    elif not located(model):
-        text += " With the number given, few temperatures were needed; with schedule=1.05 there are more, and the picture is finer."
     return text + (" The result was then refined, so the components at the end are near these, not equal to them." if model.refine else "")
 
 
@@ -162,7 +165,13 @@ def _card(model: Any, j: int, leading: list[Term], item_names: list[str] | None)
     )
     listed = f"<ol>{lines}</ol>" if leading else "<p>All weights are zero.</p>"
     examples = "" if item_names is None else _examples(model, j, item_names)
-    return f"<article><h3>Component {j}</h3><p>{plural(size, noun(model))}, {percent(share)}</p>{listed}{examples}</article>"
+    head = f"<h3>Component {j}</h3><p>{plural(size, noun(model))}, {percent(share)}</p>"
+    return f"<article>{head}{_stability(model.stability_[j])}{listed}{examples}</article>"
+
+
+def _stability(value: float) -> str:
+    """How often a component comes back, where halves of the items were asked."""
+    return "" if np.isnan(value) else f"<p>comes back in halves of the items: {percent(value)}</p>"
 
 
 def _examples(model: Any, j: int, names: list[str]) -> str:

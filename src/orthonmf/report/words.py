@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..certificate import GAP, STATIONARY, Certificate
-from ..track import located
-from ..transitions import MIN_PERSISTENCE
+from ..number.curve import coarser, stands_out
+from ..track import how_to_locate, located
 from .text import count, escaped, number, percent, plural
 
 __all__ = ["asked", "evidence", "noun", "summary", "why"]
@@ -59,7 +59,8 @@ def _number_asked(model: Any) -> str:
     if not isinstance(model.n_components, str):
         return f"{model.n_components}, as given"
     limit = "" if model.max_components is None else f", up to {model.max_components}"
-    return f"to be found from the data{limit}"
+    how = ", as the one that persists longest" if model.n_components == "persistence" else ""
+    return f"to be found from the data{how}{limit}"
 
 
 def _bound(model: Any, side: str) -> str:
@@ -99,21 +100,14 @@ def _plain(value: Any) -> str:
 
 
 def why(model: Any) -> list[str]:
-    """Why there are this many components, in sentences."""
+    """Why there are this many components, and how sure that is, in sentences."""
     if not located(model):
-        return [
-            _given(model),
-            "With a number given, the annealing leaps from split to split and does not measure how long each number lasts: "
-            'fit with n_components="auto" to see that.',
-        ]
-    if not np.isfinite(model.persistence_).any():
-        return ["Fewer than two transitions were met, so there is no persistence to compare."]
-    return [
-        *([] if isinstance(model.n_components, str) else [_given(model)]),
-        "As the temperature falls, components split one after the other. A number of components that lasts over a wide range of "
-        "the inverse temperature β is one that the data have; its persistence is the logarithm of that range.",
-        *_peaks(model),
-    ]
+        return [_given(model), how_to_locate(model)]
+    if not isinstance(model.n_components, str):
+        return [_given(model), *_persistence(model)]
+    if not model.levels_.size:
+        return _persistence(model)
+    return [*(_sure(model) if stands_out(model) else [_nothing(model)]), *_persistence(model)]
 
 
 def _given(model: Any) -> str:
@@ -121,13 +115,53 @@ def _given(model: Any) -> str:
     return f"{asked_for}." if model.n_components_ == model.n_components else f"{asked_for}, and {model.n_components_} found."
 
 
-def _peaks(model: Any) -> list[str]:
-    """That nothing lasts, or a second number that does: nested structure has more than one right answer."""
-    finite = np.where(np.isfinite(model.persistence_), model.persistence_, -np.inf)
-    if finite.max() < MIN_PERSISTENCE:
-        return ["Here no number lasts over a factor 2 in β: the data may have no separate parts. What follows is one way to cut them."]
-    second = [int(i) + 2 for i in np.argsort(-finite, kind="stable")[:2] if finite[i] >= MIN_PERSISTENCE and i + 2 != model.n_components_]
-    return [f"{m} components also last, over a factor {number(np.exp(finite[m - 2]), 3)} in β: the data may be nested." for m in second[:1]]
+def _nothing(model: Any) -> str:
+    more = " What follows has more only because the capacities need them." if model.n_components_ > 1 else ""
+    return f"Nothing stands out: no number of components above 1 explains these data better than one.{more}"
+
+
+def _sure(model: Any) -> list[str]:
+    """The numbers that stand out, and what speaks for the finest."""
+    answer = int(model.levels_[0])
+    levels = [m for m in coarser(model) if m != answer]
+    words = [
+        f"{answer} is the finest number of components that a likelihood supports: more of them explain the data no better than "
+        "their parameters cost."
+    ]
+    if model.n_components_ > answer:
+        words.append(f"There are {model.n_components_} because the capacities need them.")
+    if levels:
+        words.append(f"At a coarser level {_or(levels)} components stand out as well: the data have parts within parts.")
+    before, here = (_known(model.p_values_, m) for m in (answer - 1, answer))
+    if before is not None:
+        words.append(f"If {answer - 1} were right, chance would gain as much by one more as these data do with probability {before:.2f}.")
+    if here is not None:
+        verdict = "one more is noise" if here > 0.05 else "one more is not ruled out"
+        words.append(f"If {answer} is right, that probability is {here:.2f}: {verdict}.")
+    agreement = _known(model.agreement_, answer)
+    if agreement is not None:
+        words.append(f"Halves of the items give this partition with an agreement of {agreement:.2f}; 1 is the same, 0 is chance.")
+    return words
+
+
+def _or(numbers: list[int]) -> str:
+    return " or ".join(filter(None, [", ".join(map(str, numbers[:-1])), str(numbers[-1])]))
+
+
+def _known(values: Any, m: int) -> float | None:
+    """What is known of m components."""
+    return float(values[m - 1]) if 0 < m <= len(values) and np.isfinite(values[m - 1]) else None
+
+
+def _persistence(model: Any) -> list[str]:
+    """What the picture of the persistence shows, where there is one."""
+    if not np.isfinite(model.persistence_).any():
+        return ["Fewer than two transitions were met, so there is no persistence to compare."]
+    chance = " No number beyond those that stand out lasts longer than the dashed line: chance reaches that much."
+    return [
+        "As the temperature falls, components split one after the other. The persistence of a number is the logarithm of the range of "
+        f"the inverse temperature β over which it lasts.{chance if model.levels_.size else ''}"
+    ]
 
 
 # -- the certificate -----------------------------------------------------------------------------------------------------------
