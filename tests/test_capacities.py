@@ -465,5 +465,5 @@ def test_auto_says_when_the_capacities_rule_out_the_number_that_lasts():
     assert ONMF(max_components=8).fit(X).n_components_ == 3
     model = ONMF(max_components=8, capacity=12).fit(X)  # 60 items need five components of 12
     assert model.n_components_ >= 5
-    assert "3 components persist longest" in model.status_
-    assert "but the capacities need at least 5" in model.status_
+    assert "3 components stand out" in model.status_
+    assert "The capacities need 5 components. For 3, raise capacity." in model.status_

@@ -316,7 +316,7 @@ class TestNumberOfComponents:
         model = ONMF().fit(X)
         assert model.n_components_ == 3
         assert model.converged_
-        assert model.status_.startswith("Converged. 3 components persist longest")
+        assert model.status_.startswith("Converged. 3 components stand out")
 
     def test_curve_of_persistence(self):
         model = ONMF(max_components=5).fit(separated())

@@ -100,14 +100,14 @@ def _plain(value: Any) -> str:
 
 
 def why(model: Any) -> list[str]:
-    """Why there are this many components, and how sure that is, in sentences."""
+    """Why there are this many components, and how sure that is, in paragraphs."""
     if not located(model):
         return [_given(model), how_to_locate(model)]
     if not isinstance(model.n_components, str):
         return [_given(model), *_persistence(model)]
     if not model.levels_.size:
         return _persistence(model)
-    return [*(_sure(model) if stands_out(model) else [_nothing(model)]), *_persistence(model)]
+    return [" ".join(_sure(model)) if stands_out(model) else _nothing(model), *_persistence(model)]
 
 
 def _given(model: Any) -> str:
@@ -121,7 +121,7 @@ def _nothing(model: Any) -> str:
 
 
 def _sure(model: Any) -> list[str]:
-    """The numbers that stand out, and what speaks for the finest."""
+    """The numbers that stand out, and what speaks for the finest, in sentences."""
     answer = int(model.levels_[0])
     levels = [m for m in coarser(model) if m != answer]
     words = [
