@@ -128,8 +128,10 @@ def test_verify_says_when_the_numbers_are_others(fitted, matrix, capfd):
     lines = matrix.read_text().splitlines()
     doubled = [",".join([row.split(",")[0], *(str(2 * float(value)) for value in row.split(",")[1:])]) for row in lines[1:]]
     matrix.write_text("\n".join([lines[0], *doubled]) + "\n")
-    assert main(["verify", str(fitted), str(matrix)]) == 0  # every claim holds for them, too
-    assert "in the fit: other data, or other weights" in capfd.readouterr().err
+    assert main(["verify", str(fitted), str(matrix)]) == 3
+    told = capfd.readouterr()
+    assert "[FAILS] what the model stores is what the data give" in told.out
+    assert "in the fit: other data, or other weights" in told.err
 
 
 @pytest.mark.parametrize("named", [True, False])

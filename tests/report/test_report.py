@@ -308,7 +308,7 @@ def test_frames_run_from_one_component_past_those_of_the_model():
 
 
 def test_components_that_part_at_once_have_colours_of_their_own():
-    assert len(set(Frames.of(ONMF(12, schedule=1.3).fit(X)).hues)) == 8
+    assert len(set(Frames.of(ONMF(12, schedule=20.0).fit(X)).hues)) == 8
 
 
 def test_all_that_is_drawn_lies_in_the_picture(model):
