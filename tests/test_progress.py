@@ -17,7 +17,10 @@ def test_what_is_heard_is_the_history(scaling, factor):
         model = ONMF(scaling=scaling).fit(factor * X)
     for name in ("beta", "n_components", "free_energy", "distortion", "entropy"):
         np.testing.assert_array_equal([getattr(each, name) for each in heard], model.history_[name])
-    assert stages == [f"refining {model.n_components_} components on 4 items"]
+    assert stages == [
+        "asking 4 items how many components they have, and how sure that is",
+        f"refining {model.n_components_} components on 4 items",
+    ]
 
 
 def test_nobody_hears_outside_the_block_and_all_do_inside():

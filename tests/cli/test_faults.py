@@ -162,7 +162,7 @@ def test_what_can_be_read_is_read(content, names, tmp_path):
     ("options", "message"),
     [
         ("-k 0", "n_components=0 is not usable"),
-        ("-k 2.5", "-k '2.5' is not usable; expected auto or a whole number"),
+        ("-k 2.5", "-k '2.5' is not usable; expected auto, persistence or a whole number"),
         ("-k -1", "-k '-1' is not usable"),
         (f"-k {'9' * 5000}", "-k '999"),
         ("-k 9", "n_components=9 is more than the 4 rows"),

@@ -97,6 +97,15 @@ def test_every_option_reaches_the_estimator(matrix, tmp_path, monkeypatch):
     assert {**seen, **expected, "time_limit": 9.0} == seen
 
 
+def test_the_reading_of_the_paper_can_be_asked_for(matrix, tmp_path, capfd):
+    assert main(["fit", str(matrix), "-k", "persistence", "--out", str(tmp_path / "parts"), "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert found["asked"]["n_components"] == "persistence"
+    assert "persist" in found["status"]
+    assert found["levels"] == []
+    assert len(found["stability"]) == found["n_components"]
+
+
 def test_json_is_one_object_and_the_summary(matrix, tmp_path, capfd):
     assert main(["fit", str(matrix), "--out", str(tmp_path / "parts"), "--json"]) == 0
     out, err = capfd.readouterr()

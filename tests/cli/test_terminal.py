@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from orthonmf._visible import visible
 from orthonmf.cli import main
@@ -47,6 +48,14 @@ def evil(tmp_path):
 class Terminal(io.StringIO):
     def isatty(self):
         return True
+
+
+def test_the_bar_says_when_the_number_is_asked(matrix, monkeypatch):
+    told = io.StringIO()
+    console = Console(file=told, force_terminal=True, width=120)
+    monkeypatch.setattr("orthonmf.cli._progress.Console", lambda **_: console)
+    assert main(["rank", str(matrix)]) == 0
+    assert "asking 4 items how many components they have" in told.getvalue()
 
 
 def test_no_command_prints_a_name_raw(evil, tmp_path, capfd, monkeypatch):
