@@ -16,7 +16,7 @@ def groups(k, p, seed, n=300, spread=1.0):
 
 class TestDirections:
     @pytest.mark.parametrize("scaling", ["item", "none"])
-    @pytest.mark.parametrize("p", [20, 100, 250])
+    @pytest.mark.parametrize("p", [20, 100, 400])
     @pytest.mark.parametrize("seed", range(3))
     def test_noise_has_none(self, scaling, p, seed):
         assert cloud_of_items(20 + np.random.default_rng(seed).standard_normal((300, p)), scaling) is None
@@ -59,6 +59,16 @@ def test_distances_of_groups_remain(scaling):
     far = [np.array([points[labels == j].mean(axis=0) for j in range(4)]) for points in (seen, found.points)]
     pairs = [np.linalg.norm(means[:, None] - means, axis=2) for means in far]
     np.testing.assert_allclose(pairs[1], pairs[0], rtol=0.01, atol=1e-6)  # the noise of 75 items turns directions a little
+
+
+@pytest.mark.parametrize("scaling", ["item", "none"])
+def test_features_of_zero_change_nothing_even_where_they_outnumber_the_items(scaling):
+    # Zeros added to the features change nothing, whether the matrix of the items or that of the features is decomposed.
+    X = groups(4, 60, 0, n=100)[0]
+    narrow, wide = cloud_of_items(X, scaling), cloud_of_items(np.pad(X, ((0, 0), (0, 60))), scaling)
+    pairs = [np.linalg.norm(found.points[:, None] - found.points, axis=2) for found in (narrow, wide)]
+    np.testing.assert_allclose(pairs[1], pairs[0], atol=1e-9 * pairs[0].max())
+    assert wide.noise == pytest.approx(narrow.noise)
 
 
 def test_an_item_of_zero_has_no_direction():

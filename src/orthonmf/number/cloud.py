@@ -95,7 +95,7 @@ def cloud_of(engine: Engine, distortion: Distortion, most: int, evidence: float)
     share = np.zeros(engine.n_items)
     share[used] = each[used] / each[used].sum() / (sq[used] if lines else 1.0)
     n_dims = int(np.count_nonzero(raw.total(each)))
-    values, points = _principal(raw, share, mean, min(2 * most, n_dims, len(used)))
+    values, points = _principal(engine, raw, share, mean, min(2 * most, n_dims, len(used)))
     rank = _signal(values, float((share * _away(raw, mean, sq)).sum()), n_dims, evidence)
     rank = min(rank, most if lines else most - 1)
     if rank <= lines:
@@ -114,11 +114,15 @@ def _away(raw: Any, mean: Array | None, sq: Array) -> Array:
     return sq if mean is None else np.maximum(sq - 2 * raw.project(mean) + float(mean @ mean), 0.0)
 
 
-def _principal(raw: Any, share: Array, mean: Array | None, count: int) -> tuple[Array, Array]:
+def _principal(engine: Engine, raw: Any, share: Array, mean: Array | None, count: int) -> tuple[Array, Array]:
     """The largest eigenvalues of Σ share x xᵀ, and the items along their directions (n, count)."""
-    n_items, n_dims = raw.n_items, len(raw.total(share))
-    wide = n_dims > n_items
-    matrix = raw.outer(share, mean) if wide else raw.gram(share, mean)
+    n_dims, wide = engine.n_dims, engine.n_dims > engine.n_items
+    if wide:
+        each = engine.block_weight(slice(0, engine.n_items))
+        factor = np.sqrt(np.divide(share, each, out=np.zeros_like(share), where=each > 0))
+        matrix = engine.outer(mean) * factor * factor[:, None]
+    else:
+        matrix = raw.gram(share, mean)
     values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(len(matrix) - count, len(matrix) - 1))
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     # The sign of an eigenvector is arbitrary: its largest entry is made positive.
