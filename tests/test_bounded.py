@@ -158,7 +158,7 @@ class TestFixedPoint:
 
     @pytest.mark.parametrize("seed", range(3))
     def test_converged_implies_the_claims(self, seed):
-        problem = any_size(seed, 150)
+        problem = any_size(seed, 80)
         model = ONMF(**problem.parameters).fit(problem.X, sample_weight=problem.weight)
         assert model.converged_
         assert model.certificate_.holds, str(model.certificate_)
