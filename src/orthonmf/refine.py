@@ -13,12 +13,13 @@ each deterministic and monotone, until all end without gain:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice, zip_longest
 
 import numpy as np
 
 from ._typing import Array, Labels
+from .batch import alternate_each, at_once, far_apart
 from .distortion.base import Distortion, Items
 from .engines.base import Engine, RawRows
 from .partition import Assigner, Count, Distances, Free, Partition, centered, distances, item_points, rank_within
@@ -38,6 +39,8 @@ STIR = 0.02
 # Swaps tried before giving up: as many as this many multiplications allow, within bounds. On the same problems the longest run of
 # failures before a success that mattered was 118.
 SWAP_WORK, MIN_SWAPS, MAX_SWAPS = 8e8, 8, 200
+# Starts that owe nothing to the annealing, as many as this many multiplications in one pass of them all allow.
+START_WORK, MAX_STARTS = 1e7, 100
 # A swap that ends this close above the best, relative to items per component, gets its single moves before it is judged.
 NEARLY, NEARLY_ITEMS = 0.01, 0.3
 # A try under bounds, with its exact assignments, costs as much as this many free ones; and tries it gets at least.
@@ -61,12 +64,13 @@ def refine(engine: Engine, distortion: Distortion, start: Partition, assigner: A
     if best.n_components == 1 or best.cost == 0 or (assigner.free and separated(engine, distortion, best)):
         return best
     groups = equal_items(engine)
+    trials = Trials(engine, distortion, assigner, _fresh(engine, distortion, assigner, best.n_components))
     # Under bounds a round on many items is dear: another one only while they gain what is worth it.
     worth = WORTH if not assigner.free and engine.n_items > DEAR_ITEMS else 0.0
     gain = np.inf
     while gain > worth * best.cost:
         before = best.cost
-        better = _swapped(engine, distortion, assigner, best, groups)
+        better = _swapped(trials, best, groups)
         if better is None:
             better = _moved(engine, distortion, assigner, best, groups)
             if not _gains(better, best):
@@ -80,8 +84,9 @@ def refine(engine: Engine, distortion: Distortion, start: Partition, assigner: A
 def rehearsed(engine: Engine, distortion: Distortion, start: Partition, assigner: Assigner, n_tries: int) -> Partition:
     """Improve a partition of a sample by swaps alone, while one of ``n_tries`` gains what is worth it."""
     groups, best, gain = equal_items(engine), start, np.inf
+    trials = Trials(engine, distortion, assigner)
     while gain >= WORTH * best.cost:
-        better = _swapped(engine, distortion, assigner, best, groups, n_tries)
+        better = _swapped(trials, best, groups, n_tries)
         if better is None:
             break
         best, gain = better, best.cost - better.cost
@@ -141,15 +146,66 @@ class Swap:
     closed: int
 
 
-def _swapped(
-    engine: Engine,
-    distortion: Distortion,
-    assigner: Assigner,
-    best: Partition,
-    groups: Labels,
-    n_tries: int | None = None,
-) -> Partition | None:
+@dataclass
+class Trials:
+    """Tries other centres.
+
+    Attributes
+    ----------
+    engine, distortion, assigner
+    fresh : iterator
+        Centres that owe nothing to any partition; each is tried once, when no swap gains.
+    vain : list of float
+        Costs of what tries led to without gain: many lead to the same.
+    """
+
+    engine: Engine
+    distortion: Distortion
+    assigner: Assigner
+    fresh: Iterator[Array] = field(default_factory=lambda: iter(()))
+    vain: list[float] = field(default_factory=list)
+
+    def first_gain(self, best: Partition, starts: Iterator[Array], margin: float) -> Partition | None:
+        """Where the first of the starts, as many at once as are quick, leads that ends below ``best``."""
+        size, bound = at_once(self.engine, best.n_components) if self.assigner.free else 1, best.cost * (1 + margin)
+        while some := list(islice(starts, size)):
+            for end in sorted(self._ends(some, best, bound), key=lambda end: end.cost):
+                found = self._judged(end, best, bound)
+                if found is not None:
+                    return found
+        return None
+
+    def _ends(self, starts: list[Array], best: Partition, bound: float) -> list[Partition]:
+        if self.assigner.free and len(starts) > 1:
+            ends = alternate_each(self.engine, self.distortion, np.stack(starts), bound)
+        else:
+            ends = [self.assigner.alternate(centers, prices=best.prices, bound=bound) for centers in starts]
+        return [end for end in ends if end is not None]
+
+    def _judged(self, end: Partition, best: Partition, bound: float) -> Partition | None:
+        """The end of a try, with its single moves where it is near; None where it gains nothing."""
+        if _gains(end, best):
+            self.assigner.keep(end)
+            return end
+        known = [best.cost, *self.vain]
+        if end.cost >= bound or np.abs(end.cost - np.array(known)).min() <= GAIN * best.cost:
+            return None
+        polished = _moved(self.engine, self.distortion, self.assigner, end, None, rounds=TRIAL_ROUNDS)
+        if _gains(polished, best):
+            return polished
+        self.vain.append(end.cost)
+        return None
+
+
+def _fresh(engine: Engine, distortion: Distortion, assigner: Assigner, n_components: int) -> Iterator[Array]:
+    """Starts from items far apart, as many as are cheap."""
+    count = int(min(START_WORK / (engine.n_items * n_components * (engine.n_dims + 10)), MAX_STARTS))
+    return far_apart(engine, distortion, n_components, count, 0) if assigner.free and count else iter(())
+
+
+def _swapped(trials: Trials, best: Partition, groups: Labels, n_tries: int | None = None) -> Partition | None:
     """The first swap, or set of swaps, that lowers the cost; None when none of ``n_tries`` does (or of as many as are worth it)."""
+    engine, distortion, assigner = trials.engine, trials.distortion, trials.assigner
     away = distances(engine, distortion, best)
     # Counted without repetition, so that weights equal repetition.
     n_distinct = len(np.unique(groups[away.weight > 0]))
@@ -166,12 +222,8 @@ def _swapped(
         margin = min(NEARLY, margin)
     singles = _interleaved(*(_ranked(rises, places, limit) for rises in (bare, merged)))
     swapped = chain(_several(bare, places), ([swap] for swap in islice(singles, n_tries)))
-    starts = chain((_with_swaps(best, places, swaps) for swaps in swapped), assigner.rearranged(best.centers))
-    for centers in starts:
-        found = _tried(engine, distortion, assigner, best, centers, margin)
-        if found is not None:
-            return found
-    return None
+    starts = chain((_with_swaps(best, places, swaps) for swaps in swapped), assigner.rearranged(best.centers), trials.fresh)
+    return trials.first_gain(best, starts, margin)
 
 
 def _n_tries(n_items: int, n_components: int, n_dims: int, assigner: Assigner) -> int:
@@ -186,17 +238,6 @@ def _with_swaps(best: Partition, places: Places, swaps: list[Swap]) -> Array:
     for swap in swaps:
         centers[swap.closed] = places.centers[swap.place]
     return centers
-
-
-def _tried(engine: Engine, distortion: Distortion, assigner: Assigner, best: Partition, centers: Array, margin: float) -> Partition | None:
-    """What other centres lead to, if that is better."""
-    found = assigner.alternate(centers, prices=best.prices, bound=best.cost * (1 + margin))
-    if found is None or _gains(found, best):
-        return found
-    if abs(found.cost - best.cost) > GAIN * best.cost and found.cost < best.cost * (1 + margin):
-        polished = _moved(engine, distortion, assigner, found, None, rounds=TRIAL_ROUNDS)
-        return polished if _gains(polished, best) else None
-    return None
 
 
 def _places(engine: Engine, distortion: Distortion, best: Partition, away: Distances, groups: Labels) -> Places:
