@@ -132,12 +132,9 @@ def report(name: str, problems: list[Small], found: list[tuple[float, float]], b
     error, seconds = np.array(found).T
     ratio = (error + floor) / (best + floor) - 1
     worse, better = ratio > TOLERANCE, ratio < -TOLERANCE
-    for i in np.flatnonzero(worse):
-        problem = problems[i]
-        n, p = problem.X.shape
-        print(
-            f"  seed {problem.seed:4d}  {problem.name:<9}  {problem.scaling}  n {n:3d}  p {p:2d}  k {problem.n_components:2d}  {ratio[i]:+.1e}"
-        )
+    for problem, above in zip((problems[i] for i in np.flatnonzero(worse)), ratio[worse], strict=True):
+        shape = "n {:3d}  p {:2d}  k {:2d}".format(*problem.X.shape, problem.n_components)
+        print(f"  seed {problem.seed:4d}  {problem.name:<9}  {problem.scaling}  {shape}  {above:+.1e}")
     print(
         f"{name}: better {better.sum()}, equal {len(ratio) - better.sum() - worse.sum()}, worse {worse.sum()} of {len(ratio)}; "
         f"worst ratio {ratio.max():+.1e}; {seconds.sum():.1f} s of CPU time\n"

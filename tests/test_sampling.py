@@ -61,7 +61,7 @@ class TestMerged:
 class TestLaws:
     """What merging is for: the same computation, bit for bit."""
 
-    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
     def test_weighted_vs_repeated(self, seed, scaling):
         rng = np.random.default_rng(seed)
         X = rng.gamma(1.0, size=(int(rng.integers(25, 90)), 4))
@@ -72,7 +72,7 @@ class TestLaws:
         assert_array_equal(weighted.components_, repeated.components_)
         assert_array_equal(np.repeat(weighted.labels_, weight), repeated.labels_)
 
-    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
     def test_order_of_rows(self, seed, scaling):
         rng = np.random.default_rng(seed)
         X = rng.gamma(1.0, size=(int(rng.integers(25, 150)), 4))
@@ -125,6 +125,7 @@ def test_small_groups_far_away_get_components():
     assert_allclose(model.reconstruction_err_**2, 8 * len(X), rtol=0.01)  # eight dimensions of variance one
 
 
+@pytest.mark.long
 def test_small_groups_far_away_are_counted():
     X, _ = far_groups(200_000, 40)
     assert ONMF(scaling="none").fit(X).n_components_ == 6

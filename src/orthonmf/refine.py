@@ -41,6 +41,10 @@ STIR = 0.02
 SWAP_WORK, MIN_SWAPS, MAX_SWAPS = 8e8, 8, 200
 # Starts that owe nothing to the annealing, as many as this many multiplications in one pass of them all allow.
 START_WORK, MAX_STARTS = 1e7, 100
+# With more components than this, and too many items for tries side by side, a swap is tried among the components next to those it closes
+# and opens, so many of each; such tries are cheap, so that there may be this many times as many. On 2000 items in 100 components this takes
+# 8 s of CPU time instead of 120, and ends 0.1 % lower; with 6 neighbours it ended 0.1 % higher.
+MANY_COMPONENTS, NEIGHBOURS, LOCAL_TRIES = 40, 10, 3
 # A swap that ends this close above the best, relative to items per component, gets its single moves before it is judged.
 NEARLY, NEARLY_ITEMS = 0.01, 0.3
 # A try under bounds, with its exact assignments, costs as much as this many free ones; and tries it gets at least.
@@ -221,9 +225,38 @@ def _swapped(trials: Trials, best: Partition, groups: Labels, n_tries: int | Non
     else:
         margin = min(NEARLY, margin)
     singles = _interleaved(*(_ranked(rises, places, limit) for rises in (bare, merged)))
+    if assigner.free and best.n_components > MANY_COMPONENTS and at_once(engine, best.n_components) == 1:
+        return _locally_swapped(trials, best, places, islice(singles, LOCAL_TRIES * n_tries))
     swapped = chain(_several(bare, places), ([swap] for swap in islice(singles, n_tries)))
     starts = chain((_with_swaps(best, places, swaps) for swaps in swapped), assigner.rearranged(best.centers), trials.fresh)
     return trials.first_gain(best, starts, margin)
+
+
+def _locally_swapped(trials: Trials, best: Partition, places: Places, swaps: Iterator[Swap]) -> Partition | None:
+    """Where all swaps lead that gain among the neighbours of what they close and open; None where none does."""
+    engine, distortion = trials.engine, trials.distortion
+    near = np.argsort(_merging(distortion, best), axis=1, kind="stable")[:, :NEIGHBOURS]
+    touched = np.zeros(best.n_components, dtype=bool)
+    labels, centers = best.labels.copy(), best.centers.copy()
+    for swap in swaps:
+        # A gain may have changed what this swap was ranked by.
+        ends = np.unique([swap.closed, places.home[swap.place]])
+        if touched[ends].any():
+            continue
+        chosen = np.union1d(ends, near[ends])
+        items = np.flatnonzero(np.isin(labels, chosen))
+        part = engine.select(items)
+        here = centered(part, distortion, np.searchsorted(chosen, labels[items]), centers[chosen])
+        moved = centers[chosen]
+        moved[np.searchsorted(chosen, swap.closed)] = places.centers[swap.place]
+        margin = min(NEARLY, NEARLY_ITEMS * len(chosen) / len(items))
+        found = Trials(part, distortion, Free(part, distortion)).first_gain(here, iter([moved]), margin)
+        if found is not None:
+            labels[items], centers[chosen], touched[ends] = chosen[found.labels], found.centers, True
+    if not touched.any():
+        return None
+    found = trials.assigner.alternate(centers)
+    return found if _gains(found, best) else None
 
 
 def _n_tries(n_items: int, n_components: int, n_dims: int, assigner: Assigner) -> int:
@@ -339,7 +372,7 @@ def _rises(engine: Engine, distortion: Distortion, best: Partition, away: Distan
     return costs.bare, merged
 
 
-def _ranked(rises: Array, places: Places, limit: float) -> list[Swap]:
+def _ranked(rises: Array, places: Places, limit: float) -> Iterator[Swap]:
     """Swaps in order of promise: the best of every (home, closed) pair first, then the second best, …"""
     chosen = np.argsort(rises, axis=None, kind="stable")
     chosen = chosen[rises.ravel()[chosen] <= limit]
@@ -347,10 +380,10 @@ def _ranked(rises: Array, places: Places, limit: float) -> list[Swap]:
     pair = places.home[place] * rises.shape[1] + closed
     rank = rank_within(pair)
     order = np.argsort(rank, kind="stable")
-    return [Swap(float(rises[place[i], closed[i]]), int(place[i]), int(closed[i])) for i in order[: 2 * MAX_SWAPS]]
+    return (Swap(float(rises[place[i], closed[i]]), int(place[i]), int(closed[i])) for i in order)
 
 
-def _interleaved(*lists: list[Swap]) -> Iterator[Swap]:
+def _interleaved(*lists: Iterator[Swap]) -> Iterator[Swap]:
     """The lists in turns, without repetition."""
     seen = set()
     for swap in chain.from_iterable(zip_longest(*lists)):
@@ -363,7 +396,7 @@ def _several(rises: Array, places: Places) -> Iterator[list[Swap]]:
     """Sets of swaps that pay as they are and touch different components: all of them, then half as many, … down to two."""
     used: set[int] = set()
     swaps = []
-    for swap in sorted(_ranked(rises, places, 0.0), key=lambda swap: swap.rise):
+    for swap in sorted(islice(_ranked(rises, places, 0.0), 2 * MAX_SWAPS), key=lambda swap: swap.rise):
         touched = {int(places.home[swap.place]), swap.closed}
         if not touched & used:
             used |= touched
