@@ -125,7 +125,6 @@ def test_small_groups_far_away_get_components():
     assert_allclose(model.reconstruction_err_**2, 8 * len(X), rtol=0.01)  # eight dimensions of variance one
 
 
-@pytest.mark.long
 def test_small_groups_far_away_are_counted():
     X, _ = far_groups(200_000, 40)
     assert ONMF(scaling="none").fit(X).n_components_ == 6
