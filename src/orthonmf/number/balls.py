@@ -12,7 +12,7 @@ from .cloud import Cloud
 
 # Steps of EM, and the gain per item at which it ends.
 EM_STEPS, EM_TOL = 30, 1e-4
-# A variance is held towards that of all by as much as this many items: one item alone has none.
+# A variance is held towards that of all by as much as this many items: of few items it is too small by chance.
 PRIOR_ITEMS = 1.0
 
 
@@ -61,10 +61,10 @@ def fitted(cloud: Cloud, resp: Array, steps: int = EM_STEPS) -> Balls:
 
 def _best(cloud: Cloud, resp: Array) -> _Parameters:
     """The M step."""
-    weighted = resp * cloud.weight[:, None]
-    mass = np.maximum(weighted.sum(axis=0), np.finfo(float).tiny)
-    centers = weighted.T @ cloud.points / mass[:, None]
-    spread = np.einsum("ij,ij->j", weighted, squared_distances(cloud.points, centers)) / cloud.points.shape[1]
+    mass = np.maximum(cloud.weight @ resp, np.finfo(float).tiny)
+    precise = resp * (cloud.weight * cloud.precision)[:, None]
+    centers = precise.T @ cloud.points / np.maximum(precise.sum(axis=0), np.finfo(float).tiny)[:, None]
+    spread = np.einsum("ij,ij->j", precise, squared_distances(cloud.points, centers)) / cloud.points.shape[1]
     pooled = float(spread.sum() / mass.sum())
     # An item that is known to a step is spread over it.
     variance = (spread + PRIOR_ITEMS * pooled) / (mass + PRIOR_ITEMS) + cloud.blur
@@ -74,13 +74,14 @@ def _best(cloud: Cloud, resp: Array) -> _Parameters:
 def expected(cloud: Cloud, at: _Parameters) -> Balls:
     """The E step."""
     n_dims = cloud.points.shape[1]
-    logits = squared_distances(cloud.points, at.centers) + n_dims * cloud.blur
+    logits = squared_distances(cloud.points, at.centers) * cloud.precision[:, None] + n_dims * cloud.blur
     logits *= -0.5 / at.variance
     logits += np.log(at.share) - 0.5 * n_dims * np.log(2 * np.pi * at.variance)
     top = logits.max(axis=1, keepdims=True)
     resp = np.exp(logits - top)
     total = resp.sum(axis=1, keepdims=True)
-    return Balls(resp / total, float(cloud.weight @ (np.log(total) + top)[:, 0]))
+    each = (np.log(total) + top)[:, 0] + 0.5 * n_dims * np.log(cloud.precision)
+    return Balls(resp / total, float(cloud.weight @ each))
 
 
 def squared_distances(points: Array, centers: Array) -> Array:
@@ -97,10 +98,9 @@ def one_hot(labels: Labels) -> Array:
 
 def ward_labels(points: Array, weight: Array, most: int) -> Iterator[Labels]:
     """Labels of min(most, n) groups, then of one group fewer, …, down to one, by Ward's joins of weighted points."""
-    joins = _joins(points, weight)
     labels = np.arange(len(points))
     count = len(points)
-    for one, other in joins:
+    for one, other in ward_joins(points, weight)[0]:
         if count <= most:
             yield labels
         labels = np.where(labels == other, one, labels)
@@ -108,8 +108,8 @@ def ward_labels(points: Array, weight: Array, most: int) -> Iterator[Labels]:
     yield labels
 
 
-def _joins(points: Array, weight: Array) -> list[tuple[int, int]]:
-    """Pairs (kept, joined to it) of names of groups, the cheapest first, by the chain of nearest neighbours.
+def ward_joins(points: Array, weight: Array) -> tuple[list[tuple[int, int]], Array]:
+    """Pairs (kept, joined to it) of names of groups, and what each join costs, the cheapest first, by the chain of nearest neighbours.
 
     Joining groups of weights a and b adds ab/(a + b) ‖difference of their means‖² to the variance within; a group bears the name of
     its first point.
@@ -134,8 +134,8 @@ def _joins(points: Array, weight: Array) -> list[tuple[int, int]]:
         centers[one] = (mass[one] * centers[one] + mass[other] * centers[other]) / total
         mass[one], alive[other] = total, False
         del chain[-2:]
-    order = sorted(range(len(joins)), key=lambda i: joins[i][0])
-    return _renamed([joins[i][1:] for i in order], len(points))
+    joins.sort(key=lambda join: join[0])
+    return _renamed([join[1:] for join in joins], len(points)), np.array([join[0] for join in joins])
 
 
 def _renamed(joins: list[tuple[int, int]], n_points: int) -> list[tuple[int, int]]:

@@ -10,17 +10,18 @@ import numpy as np
 from .._typing import Array, Labels
 from ..distortion.base import Distortion
 from ..engines.base import Engine
-from .balls import Balls, fitted, n_parameters, one_hot, ward_labels
-from .cloud import Cloud, cloud_of
+from .balls import Balls, fitted, n_parameters, one_hot, ward_joins, ward_labels
+from .cloud import Cloud, clouds_of
 from .confidence import agreements, component_agreement, gain_test
-from .merging import Join, decided, joins_of
+from .merging import Join, axes_of, decided, joins_of
 
 # Balls are tried up to this many times the largest number of components: a part that is no ball takes several.
 BALLS_PER_COMPONENT = 2
 # Numbers of balls tried after the best one: a likelihood that fell for so long does not come back.
 PATIENCE = 6
-# A coarser number is a level when going below it costs this many times what any join down to it did.
-LEVEL_RATIO = 3.0
+# A coarser number is a level when the join below it costs this many times what the join down to it did (Ward's costs): joining pairs of
+# pairs costs two to three times as much as joining the pairs, whatever the data.
+LEVEL_RATIO = 4.0
 
 
 @dataclass(frozen=True)
@@ -103,20 +104,21 @@ def number_of_components(engine: Engine, distortion: Distortion, most: int, evid
     seed : int
         Of the halves and of the draws of the test.
     """
-    cloud = cloud_of(engine, distortion, most, evidence) if most > 1 else None
-    if cloud is None:
+    clouds = clouds_of(engine, distortion, most, evidence) if most > 1 else []
+    if not clouds:
         return Number(1, at_most=most == 1)
-    fits = _fits(cloud, most)
+    cloud, fits = max(((cloud, _fits(cloud, most)) for cloud in clouds), key=lambda pair: pair[1].score[pair[1].best])
     joins = joins_of(cloud, fits.balls[fits.best])
-    n_joins = _allowed(joins, fits.best, most)
-    answer = fits.best - n_joins
-    at_most = answer == most and (fits.best - decided(joins) > most or most + 1 > max(fits.balls))
+    paying = decided(joins)
+    n_joins = max(paying, joins[0].count - most)
+    answer = joins[n_joins].count
+    at_most = answer == most < joins[paying].count or most == max(fits.balls) == answer
     labels = {count: _hard(balls) for count, balls in fits.balls.items() if count <= most}
-    labels[answer] = _grouped(fits, joins, n_joins)
+    labels[answer] = _grouped(fits.balls[fits.best], joins[n_joins])
     partitions, agreement = agreements(cloud, labels, answer, seed)
     return Number(
         answer=answer,
-        levels=_levels(joins[n_joins:], cloud),
+        levels=_levels(cloud, labels[answer]),
         bic=np.array([fits.score.get(count, np.nan) for count in range(1, most + 1)]),
         p_values={count: gain_test(cloud, labels[count], seed) for count in (answer - 1, answer) if count in labels},
         agreement=np.append(agreement, np.full(most - len(agreement), np.nan))[:most],
@@ -131,7 +133,7 @@ def _fits(cloud: Cloud, most: int) -> _Fits:
     n_dims = cloud.points.shape[1]
     cap = max(min(BALLS_PER_COMPONENT * most, len(cloud.points), int(cloud.n_items) // 2), 1)
     fits = _Fits({}, {})
-    for labels in reversed(list(ward_labels(cloud.points, cloud.weight, cap))):
+    for labels in reversed(list(ward_labels(cloud.points, cloud.weight * cloud.precision, cap))):
         balls = fitted(cloud, one_hot(labels))
         fits.balls[balls.count] = balls
         fits.score[balls.count] = balls.log_likelihood - cloud.toll * n_parameters(balls.count, n_dims)
@@ -140,29 +142,18 @@ def _fits(cloud: Cloud, most: int) -> _Fits:
     return fits
 
 
-def _allowed(joins: list[Join], n_balls: int, most: int) -> int:
-    """Joins that pay, and as many more as the largest number asks for."""
-    return max(decided(joins), n_balls - most)
-
-
 def _hard(balls: Balls) -> Labels:
     return balls.resp.argmax(axis=1)
 
 
-def _grouped(fits: _Fits, joins: list[Join], n_joins: int) -> Labels:
+def _grouped(balls: Balls, join: Join) -> Labels:
     """The most probable group of each item."""
-    resp = fits.balls[fits.best].resp
-    if not n_joins:
-        return resp.argmax(axis=1)
-    groups = joins[n_joins - 1].groups
-    return np.column_stack([resp[:, list(group)].sum(axis=1) for group in groups]).argmax(axis=1)
+    return np.column_stack([balls.resp[:, list(group)].sum(axis=1) for group in join.groups]).argmax(axis=1)
 
 
-def _levels(joins: list[Join], cloud: Cloud) -> tuple[int, ...]:
-    """Numbers below the answer at which the next join costs much more than any before."""
-    found, dearest = [], cloud.toll * (cloud.points.shape[1] + 2)
-    for before, after in pairwise(joins):
-        dearest = max(dearest, -before.gain)
-        if -after.gain > LEVEL_RATIO * dearest and before.count > 1:
-            found.append(before.count)
-    return tuple(found)
+def _levels(cloud: Cloud, labels: Labels) -> tuple[int, ...]:
+    """Numbers below that of the labels at which the next join of the components costs much more than the one before."""
+    axes = axes_of(cloud, one_hot(labels) * cloud.weight[:, None])
+    costs = ward_joins(axes.center, axes.mass)[1]
+    count = len(axes.mass)
+    return tuple(count - 1 - i for i, (one, after) in enumerate(pairwise(costs)) if after > LEVEL_RATIO * one)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -41,6 +41,9 @@ class Cloud:
         Variance per direction of values that are recorded in steps: a step of δ hides δ²/12.
     used : ndarray of shape (n,)
         Which items these are; an item that is zero, or has nothing along the directions, is none of them.
+    precision : ndarray of shape (n,)
+        One over the variance of each item's noise, up to a factor: 1, or for lines the squared length of the item. Noise that was added
+        to items of different lengths turns the shorter ones farther.
     """
 
     points: Array
@@ -48,6 +51,7 @@ class Cloud:
     noise: float
     blur: float
     used: Array
+    precision: Array
 
     @cached_property
     def n_items(self) -> float:
@@ -77,8 +81,8 @@ def effective_number(weight: Array) -> float:
     return float(ratio.sum() ** 2 / np.square(ratio).sum())
 
 
-def cloud_of(engine: Engine, distortion: Distortion, most: int, evidence: float) -> Cloud | None:
-    """The items of a small engine as a cloud; None where no direction carries more than noise.
+def clouds_of(engine: Engine, distortion: Distortion, most: int, evidence: float) -> list[Cloud]:
+    """The items of a small engine as a cloud, for lines also with the noise of short items larger; none where there is only noise.
 
     Parameters
     ----------
@@ -96,17 +100,22 @@ def cloud_of(engine: Engine, distortion: Distortion, most: int, evidence: float)
     share[used] = each[used] / each[used].sum() / (sq[used] if lines else 1.0)
     n_dims = int(np.count_nonzero(raw.total(each)))
     values, points = _principal(engine, raw, share, mean, min(2 * most, n_dims, len(used)))
-    rank = _signal(values, float((share * _away(raw, mean, sq)).sum()), n_dims, evidence)
+    total = float((share * _away(raw, mean, sq)).sum())
+    # Few items that are repeated again and again carry no noise.
+    rank = len(values) if len(used) <= min(most, evidence / 2) else _signal(values, total, n_dims, evidence)
     rank = min(rank, most if lines else most - 1)
     if rank <= lines:
-        return None
-    noise = max(float((share * _away(raw, mean, sq)).sum() - values[:rank].sum()), 0.0) / max(n_dims - rank, 1)
-    points, blur = points[:, :rank], _blur(raw, sq, used, lines)
+        return []
+    noise = max(total - float(values[:rank].sum()), 0.0) / max(n_dims - rank, 1)
+    points, length = points[used, :rank], np.ones(len(used))
     if lines:
-        used, points, noise = _directions(points, sq, used, noise)
+        points, length = _directions(points / np.sqrt(sq[used])[:, None])
+        points, used = points[length > 0], used[length > 0]
+        noise, length = noise / float(np.mean(np.square(length[length > 0]))), length[length > 0]
     weight = each[used] * (evidence / each[used].sum())
-    points = points if lines else points[used]
-    return Cloud(_centred(points, weight, rank - lines), weight, noise, blur, used)
+    even = Cloud(_centred(points, weight, rank - lines), weight, noise, _blur(raw, sq, used, lines), used, np.ones(len(used)))
+    precision = np.square(length) * sq[used]
+    return [even, replace(even, precision=precision / np.average(precision, weights=weight))] if lines else [even]
 
 
 def _away(raw: Any, mean: Array | None, sq: Array) -> Array:
@@ -138,23 +147,25 @@ def _signal(values: Array, total: float, n_dims: int, n_items: float) -> int:
     """How many eigenvalues stand above what noise of the level of the others reaches: σ² (1 + √(p/n))² (Marchenko and Pastur)."""
     if n_dims <= FEW_DIMS:
         return len(values)
-    rank = 0
-    for r in range(1, len(values)):
+    stands = np.zeros(len(values) + 1, dtype=bool)
+    for r in range(1, min(len(values), n_dims - 1, int(n_items) - 3) + 1):
         dims, items = n_dims - r, n_items - r
-        if items < 3 or dims < 1:
-            break
         level = max(total - float(values[:r].sum()), 0.0) / dims
-        if values[r - 1] > level * (1 + np.sqrt(dims / items)) ** 2 * (1 + EDGE_MARGIN * items ** (-2 / 3)):
-            rank = r
-    return rank
+        stands[r] = values[r - 1] > level * (1 + np.sqrt(dims / items)) ** 2 * (1 + EDGE_MARGIN * items ** (-2 / 3))
+    # The largest that stands out of the other half of the dimensions takes all above it along; of few dimensions that are left, the
+    # largest always seems to stand out, so that beyond the half one must follow the other.
+    rank = int(np.flatnonzero(stands[: n_dims // 2 + 1]).max(initial=0))
+    while rank >= n_dims // 2 and rank + 1 < len(stands) and stands[rank + 1]:
+        rank += 1
+    # With signal in all dimensions but one, nothing is left to tell whether the last is noise.
+    return n_dims if rank == n_dims - 1 == len(values) - 1 else rank
 
 
-def _directions(points: Array, sq: Array, used: Array, noise: float) -> tuple[Array, Array, float]:
-    """Items of any length as directions within the signal: their scale plays no part there either."""
-    unit = points[used] / np.sqrt(sq[used])[:, None]
-    length = np.linalg.norm(unit, axis=1)
-    seen = length > LEAST_STEP
-    return used[seen], unit[seen] / length[seen][:, None], noise / float(np.mean(length[seen] ** 2))
+def _directions(points: Array) -> tuple[Array, Array]:
+    """Directions within the signal, where the scale of an item plays no part either, and how long its part there is; 0 for none."""
+    length = np.linalg.norm(points, axis=1)
+    length = np.where(length > LEAST_STEP, length, 0.0)
+    return points / np.where(length > 0, length, 1.0)[:, None], length
 
 
 def _centred(points: Array, weight: Array, count: int) -> Array:

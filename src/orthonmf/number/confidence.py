@@ -31,23 +31,22 @@ class _Normals:
     def of(cls, cloud: Cloud, weight: Array) -> _Normals:
         """Components of groups whose items have weights (n, m).
 
-        Variances are held towards that of all by as many items as there are dimensions: few items leave a covariance open.
+        Variances are held towards their mean by as many items as there are dimensions: few items leave a covariance open.
         """
         axes, n_dims = axes_of(cloud, weight), cloud.points.shape[1]
-        pooled = float(axes.mass @ axes.variance.mean(axis=1) / axes.mass.sum())
-        held = (axes.variance * axes.mass[:, None] + pooled * n_dims) / (axes.mass[:, None] + n_dims)
-        return cls(replace(axes, variance=held))
+        held = axes.variance * axes.mass[:, None] + axes.variance.mean(axis=1, keepdims=True) * n_dims
+        return cls(replace(axes, variance=held / (axes.mass[:, None] + n_dims)))
 
     @classmethod
     def balls(cls, cloud: Cloud, weight: Array) -> _Normals:
-        """The same as balls."""
+        """Balls of groups whose items have weights (n, m)."""
         axes = axes_of(cloud, weight)
         return cls(replace(axes, variance=np.repeat(axes.variance.mean(axis=1, keepdims=True), cloud.points.shape[1], axis=1)))
 
-    def resp(self, points: Array) -> Array:
+    def resp(self, cloud: Cloud) -> Array:
         """The probability of each component for each item, (n, m)."""
-        along = (points - self.axes.center[:, None, :]) @ self.axes.direction
-        logits = -0.5 * np.einsum("jid,jd->ij", np.square(along), 1 / self.axes.variance)
+        along = (cloud.points - self.axes.center[:, None, :]) @ self.axes.direction
+        logits = -0.5 * np.einsum("jid,jd->ij", np.square(along), 1 / self.axes.variance) * cloud.precision[:, None]
         logits += np.log(self.axes.mass) - 0.5 * np.log(self.axes.variance).sum(axis=1)
         resp = np.exp(logits - logits.max(axis=1, keepdims=True))
         return resp / resp.sum(axis=1, keepdims=True)
@@ -77,7 +76,7 @@ def gain_test(cloud: Cloud, labels: Labels, seed: int = 0, draws: int = DRAWS) -
     as_much = 0
     for _ in range(draws):
         points, origin = model.drawn(n_items, rng)
-        draw = Cloud(points, np.full(n_items, scale), cloud.noise, cloud.blur, np.arange(n_items))
+        draw = Cloud(points, np.full(n_items, scale), cloud.noise, cloud.blur, np.arange(n_items), np.ones(n_items))
         as_much += _split_gain(draw, np.eye(len(model.axes.mass))[origin])[1] >= gain
     return (1 + as_much) / (draws + 1)
 
@@ -86,11 +85,12 @@ def _split_gain(cloud: Cloud, resp: Array) -> tuple[_Normals, float]:
     """The mixture that responsibilities (n, m) lead to, and what splitting one of its components in two gains at most."""
     for _ in range(MODEL_STEPS):
         model = _Normals.of(cloud, resp * cloud.weight[:, None])
-        resp = model.resp(cloud.points)
+        resp = model.resp(cloud)
     weighted = resp * cloud.weight[:, None]
     axes = axes_of(cloud, weighted)
     longest = axes.direction[:, :, -1]
     along = cloud.points @ longest.T - np.einsum("jd,jd->j", axes.center, longest)
+    along *= np.sqrt(cloud.precision)[:, None]  # of one variance again
     return model, float(_two_or_one(along, weighted, axes.mass, cloud.floor).max())
 
 
@@ -122,13 +122,13 @@ def agreements(cloud: Cloud, labels: dict[int, Labels], answer: int, seed: int =
     partitions, found = [], np.full((HALVES, most), np.nan)
     for half in range(HALVES):
         chosen = np.sort(rng.permutation(len(cloud.points))[: max(len(cloud.points) // 2, 2)])
-        small = Cloud(cloud.points[chosen], cloud.weight[chosen], cloud.noise, cloud.blur, chosen)
-        for part in ward_labels(small.points, small.weight, most):
+        small = Cloud(cloud.points[chosen], cloud.weight[chosen], cloud.noise, cloud.blur, chosen, cloud.precision[chosen])
+        for part in ward_labels(small.points, small.weight * small.precision, most):
             count = len(np.unique(part))
             if count not in labels:
                 continue
             resp = fitted(small, one_hot(part), HALF_STEPS).resp
-            whole = _Normals.balls(small, resp * small.weight[:, None]).resp(cloud.points).argmax(axis=1)
+            whole = _Normals.balls(small, resp * small.weight[:, None]).resp(cloud).argmax(axis=1)
             found[half, count - 1] = adjusted_rand(labels[count], whole, cloud.weight)
             if count == answer:
                 partitions.append(whole)

@@ -10,14 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from .._typing import Array
-from .balls import Balls
+from .balls import Balls, squared_distances
 from .cloud import Cloud
 
 # Balls are given up when some join gains more than this in log-likelihood: on mixtures of overlapping balls no join gained more than 19
 # (48 problems, n = 400), on wine, iris, blood cells and blocks of words 21 to 58.
 DECISIVE = 20.0
+# Items that a longer direction of a component takes, at least.
+ITEMS_PER_DIRECTION = 3.0
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,10 @@ class _Group:
 
 
 def joins_of(cloud: Cloud, balls: Balls) -> list[Join]:
-    """All joins down to one group, each the one that gains most, or loses least."""
-    groups = [_group(cloud, (j,), balls.resp[:, j]) for j in range(balls.count)]
+    """The groups of balls in one place, then all joins down to one group, each the one that gains most, or loses least."""
+    groups = [_group(cloud, places, balls.resp[:, list(places)].sum(axis=1)) for places in _places(cloud, balls)]
     gains = {(a, b): _joined(cloud, groups[a], groups[b]) for a in range(len(groups)) for b in range(a)}
-    alive, joins = list(range(len(groups))), []
+    alive, joins = list(range(len(groups))), [Join(len(groups), 0.0, tuple(group.balls for group in groups))]
     while len(alive) > 1:
         best = max(
             ((a, b) for a in alive for b in alive if b < a), key=lambda pair: (gains[pair].score - _apart(cloud, groups, pair), pair)
@@ -63,6 +66,15 @@ def joins_of(cloud: Cloud, balls: Balls) -> list[Join]:
         alive.append(new)
         joins.append(Join(len(alive), gain, tuple(sorted(groups[j].balls for j in alive))))
     return joins
+
+
+def _places(cloud: Cloud, balls: Balls) -> list[tuple[int, ...]]:
+    """Balls whose centres are within a standard deviation of each other: one part with long tails, not two."""
+    axes = axes_of(cloud, balls.resp * cloud.weight[:, None])
+    variance = axes.variance.mean(axis=1)
+    near = squared_distances(axes.center, axes.center) < np.minimum(variance, variance[:, None])
+    place = connected_components(near, directed=False)[1]
+    return [tuple(np.flatnonzero(place == j).tolist()) for j in range(place.max() + 1)]
 
 
 def _apart(cloud: Cloud, groups: list[_Group], pair: tuple[int, int]) -> float:
@@ -79,7 +91,8 @@ def _group(cloud: Cloud, balls: tuple[int, ...], resp: Array) -> _Group:
     weight = resp * cloud.weight
     mass = max(float(weight.sum()), np.finfo(float).tiny)
     n_dims = cloud.points.shape[1]
-    long = np.arange(n_dims)
+    # One ball has no longer directions, and a few items would seem to have some by chance.
+    long = np.arange(min(n_dims, 1 + int(mass / ITEMS_PER_DIRECTION)) if len(balls) > 1 else 1)
     values = axes_of(cloud, weight[:, None]).variance[0, ::-1]
     logs, sums = np.append(0.0, np.cumsum(np.log(values))), np.append(0.0, np.cumsum(values))
     rest = np.maximum((sums[-1] - sums[long]) / (n_dims - long), cloud.floor)
@@ -113,16 +126,16 @@ class Axes:
 def axes_of(cloud: Cloud, weight: Array) -> Axes:
     """The axes of groups whose items have weights (n, m)."""
     mass = np.maximum(weight.sum(axis=0), np.finfo(float).tiny)
-    center = weight.T @ cloud.points / mass[:, None]
-    second = (weight.T[:, None, :] * cloud.points.T) @ cloud.points / mass[:, None, None]
-    variance, direction = np.linalg.eigh(second - center[:, :, None] * center[:, None, :])
+    precise = weight * cloud.precision[:, None]
+    whole = np.maximum(precise.sum(axis=0), np.finfo(float).tiny)
+    center = precise.T @ cloud.points / whole[:, None]
+    second = (precise.T[:, None, :] * cloud.points.T) @ cloud.points / whole[:, None, None]
+    covariance = (second - center[:, :, None] * center[:, None, :]) * (whole / mass)[:, None, None]
+    variance, direction = np.linalg.eigh(covariance)
     return Axes(mass, center, np.maximum(variance + cloud.blur, cloud.floor), direction)
 
 
 def decided(joins: list[Join]) -> int:
     """How many of the joins to make: none where balls will do, else as many as gain most together."""
     gains = np.array([join.gain for join in joins])
-    if not gains.size or gains.max() <= DECISIVE:
-        return 0
-    total = np.cumsum(gains)
-    return int(total.argmax()) + 1 if total.max() > 0 else 0
+    return int(np.cumsum(gains).argmax()) if gains.max() > DECISIVE else 0
