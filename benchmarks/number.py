@@ -44,7 +44,7 @@ from orthonmf.engines import ThreadTeam
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.number import gain_test
 from orthonmf.number.balls import fitted, n_parameters, one_hot, ward_labels
-from orthonmf.number.cloud import Cloud, cloud_of
+from orthonmf.number.cloud import Cloud, clouds_of
 
 from ._number import FAMILIES, Problem, real
 from ._table import Column, Table
@@ -272,7 +272,7 @@ def p_value(X: Array, labels: Labels, seed: int) -> float:
     """Of the labels, for the positions of the items; 1 where no direction carries more than noise."""
     with ThreadTeam(1) as team:
         engine = DenseEngine(X, None, shift=0, team=team)
-        cloud = cloud_of(engine, REGISTRY["none"].of(engine), 16, float(len(X)))
+        cloud = next(iter(clouds_of(engine, REGISTRY["none"].of(engine), 16, float(len(X)))), None)
     return 1.0 if cloud is None else gain_test(cloud, labels[cloud.used], seed)
 
 

@@ -8,19 +8,19 @@ from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.number import Number, number_of_components
-from orthonmf.number.cloud import Cloud, cloud_of, effective_number
+from orthonmf.number.cloud import Cloud, clouds_of, effective_number
 
 
 def cloud_of_points(points: np.ndarray, weight: np.ndarray | None = None) -> Cloud:
     """Points as they are, without noise that is known."""
-    return Cloud(points, np.ones(len(points)) if weight is None else weight, 0.0, 0.0, np.arange(len(points)))
+    return Cloud(points, np.ones(len(points)) if weight is None else weight, 0.0, 0.0, np.arange(len(points)), np.ones(len(points)))
 
 
 def cloud_of_items(X: np.ndarray, scaling: str = "none", most: int = 16) -> Cloud | None:
     """The cloud of the rows of X."""
     with ThreadTeam(1) as team:
         engine = DenseEngine(np.asarray(X, dtype=float), None, shift=0, team=team)
-        return cloud_of(engine, REGISTRY[scaling].of(engine), most, effective_number(np.ones(len(X))))
+        return next(iter(clouds_of(engine, REGISTRY[scaling].of(engine), most, effective_number(np.ones(len(X))))), None)
 
 
 def number_of(X: np.ndarray, scaling: str = "none", most: int = 16) -> Number:

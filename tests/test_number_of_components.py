@@ -8,9 +8,12 @@ from orthonmf.datasets import make_nested, make_onmf, make_paper_synthetic
 
 MAX_COMPONENTS = 30
 
+pytestmark = pytest.mark.filterwarnings("ignore::orthonmf.exceptions.NothingStandsOutWarning")
 
-def fitted(X, **parameters):
-    return ONMF(n_components="auto", max_components=MAX_COMPONENTS, **parameters).fit(X)
+
+def fitted(X, reading="auto", **parameters):
+    # The refinement does not change the number.
+    return ONMF(n_components=reading, max_components=MAX_COMPONENTS, refine=False, **parameters).fit(X)
 
 
 def curve(model):
@@ -37,11 +40,16 @@ class TestByHand:
     def test_two_pairs(self):
         # 0, 1 and 9, 10, each ten times: two groups from β = 1/(2 · 20.5) on, four items from 1/(2 · ¼) = 2 on, for ever.
         X = np.repeat([[1.0], [2.0], [10.0], [11.0]], 10, axis=0)
-        model = fitted(X, scaling="none")
+        model = fitted(X, "persistence", scaling="none")
         np.testing.assert_allclose(model.critical_betas_, [1 / 41, 2, 2], rtol=0.03)
         assert peaks(model)[0] == 2
         assert model.n_components_ == 4
         assert "4 distinct items, repeated" in model.status_
+
+    def test_two_pairs_are_two_groups(self):
+        # Values in steps of 1 say no more than ±½: 1 and 2 are one group, far from 10 and 11.
+        X = np.repeat([[1.0], [2.0], [10.0], [11.0]], 10, axis=0)
+        assert fitted(X, scaling="none").n_components_ == 2
 
     def test_two_pairs_with_noise(self):
         # With noise far below 1 the four never persist for ever, but log(σ⁻²/2 / 2) exceeds log(2 · 41).
@@ -51,28 +59,34 @@ class TestByHand:
         assert peaks(model) == [4, 2]
 
 
+@pytest.mark.parametrize("reading", ["auto", "persistence"])
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 20), marks=pytest.mark.long)], ids=["first", "others"])
 @pytest.mark.parametrize("which", [1, 2, 3, 4])
-def test_data_sets_of_the_paper_have_20(which):
-    cases = ((f"seed {seed}", make_paper_synthetic(which, seed).X) for seed in range(20))
-    assert wrong(cases, 20) == []
+def test_data_sets_of_the_paper_have_20(which, seeds, reading):
+    cases = ((f"seed {seed}", make_paper_synthetic(which, seed).X) for seed in seeds)
+    assert wrong(cases, 20, reading=reading) == []
 
 
+@pytest.mark.parametrize("reading", ["auto", "persistence"])
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 5), marks=pytest.mark.long)], ids=["first", "others"])
 @pytest.mark.parametrize("k", [3, 5, 8, 12, 20])
-def test_gamma_centres_with_scales_and_noise(k):
+def test_gamma_centres_with_scales_and_noise(k, seeds, reading):
     cases = (
         (f"noise {noise}, seed {seed}", make_onmf(800, 20, k, noise=noise, item_scale=10, random_state=seed).X)
         for noise in (0.01, 0.5, 1.0)
-        for seed in range(5)
+        for seed in seeds
     )
-    assert wrong(cases, k) == []
+    assert wrong(cases, k, reading=reading) == []
 
 
 @pytest.mark.parametrize("sizes", [(20, 5, 1), (20, 5, 1, 10, 3)], ids=str)
 @pytest.mark.parametrize("noise", [0.5, 1.0])
-def test_components_of_very_different_sizes(sizes, noise):
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 5), marks=pytest.mark.long)], ids=["first", "others"])
+@pytest.mark.parametrize("reading", ["auto", "persistence"])
+def test_components_of_very_different_sizes(sizes, noise, seeds, reading):
     k = len(sizes)
-    cases = ((f"seed {seed}", make_onmf(800, 20, k, noise=noise, sizes=sizes, item_scale=10, random_state=seed).X) for seed in range(5))
-    assert wrong(cases, k) == []
+    cases = ((f"seed {seed}", make_onmf(800, 20, k, noise=noise, sizes=sizes, item_scale=10, random_state=seed).X) for seed in seeds)
+    assert wrong(cases, k, reading=reading) == []
 
 
 def blocks(sizes, rng, low, high, width=4):
@@ -87,14 +101,24 @@ def test_disjoint_blocks_are_counted(sizes, background):
     # From the line of one block every other is at a right angle: no local criterion sees it.
     rngs = [np.random.default_rng(seed) for seed in range(4)]
     cases = ((f"seed {seed}", (X := blocks(sizes, rng, 0.5, 1.5)) + background * rng.random(X.shape)) for seed, rng in enumerate(rngs))
-    assert wrong(cases, len(sizes)) == []
+    assert wrong(cases, len(sizes), reading="persistence") == []
+
+
+@pytest.mark.parametrize("background", [0.0, 0.02])
+@pytest.mark.parametrize("sizes", [(30, 30, 30), (30,) * 5, (45, 44, 10)], ids=str)
+def test_blocks_are_found_or_a_level(sizes, background):
+    # Noise lies within the blocks, and is no ball: one of four such sets is cut finer, and the blocks are then a coarser level.
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = blocks(sizes, rng, 0.5, 1.5)
+        assert len(sizes) in fitted(X + background * rng.random(X.shape)).levels_
 
 
 def test_blocks_by_hand():
     # Weights ½, ⅓, ⅙ at right angles. One line on the first; the second pays once ⅓ exp(β) > ½, at β = log 3/2, which counts
     # from 1/(2 · the largest distance, 1) on.
     X = np.repeat(np.eye(3), [3, 2, 1], axis=0)
-    model = fitted(np.repeat(X, 4, axis=0))
+    model = fitted(np.repeat(X, 4, axis=0), "persistence")
     assert model.n_components_ == 3
     np.testing.assert_allclose(model.critical_betas_[0], 0.5)
 
@@ -105,8 +129,8 @@ def test_nested_groups_show_both_levels(scaling):
     for seed in range(5):
         data = make_nested(800, 20, group_spread=10, cluster_spread=2, noise_spread=0.2, random_state=seed)
         model = fitted(data.X, scaling=scaling)
-        found[seed] = (model.n_components_, peaks(model))
-    assert found == dict.fromkeys(range(5), (16, [16, 4]))
+        found[seed] = (model.levels_.tolist(), peaks(model))
+    assert found == dict.fromkeys(range(5), ([16, 4], [16, 4]))
 
 
 @pytest.mark.parametrize("scaling", ["item", "none"])
@@ -123,8 +147,11 @@ class TestWithoutAnAnswer:
     def test_one_blob_has_no_number(self, scaling, p, seed):
         X = 20 + np.random.default_rng(seed).normal(size=(300, p))
         model = fitted(X, scaling=scaling)
-        assert "Nothing persists" in model.status_, curve(model)
-        assert model.persistence_.max() < np.log(2)
+        assert model.n_components_ == 1
+        assert "Nothing stands out" in model.status_
+        paper = fitted(X, "persistence", scaling=scaling)
+        assert "Nothing persists" in paper.status_, curve(paper)
+        assert paper.persistence_.max() < np.log(2)
 
     @pytest.mark.parametrize("seed", range(3))
     def test_distinct_items_repeated_are_counted(self, scaling, seed):
@@ -132,7 +159,8 @@ class TestWithoutAnAnswer:
         X = rng.gamma(2.0, size=(10, 5))[rng.permutation(np.repeat(np.arange(10), 20))]
         model = fitted(X, scaling=scaling)
         assert model.n_components_ == 10, curve(model)
-        assert model.reconstruction_err_ <= 1e-12 * np.linalg.norm(X)
+        whole = ONMF(10, scaling=scaling).fit(X)
+        assert whole.reconstruction_err_ <= 1e-12 * np.linalg.norm(X)
 
 
 def test_scaled_copies_of_few_directions_are_counted():
@@ -165,6 +193,7 @@ def test_number_is_the_same_for_features():
 def test_maximum_bounds_the_search():
     X = make_onmf(300, 10, 8, noise=0.01, random_state=0).X
     model = ONMF(n_components="auto", max_components=5).fit(X)
-    assert model.n_components_ <= 5
+    assert model.n_components_ == 5
+    assert "The search ended at max_components" in model.status_
     assert len(model.critical_betas_) == 5  # the transition past the fifth is located, not taken
     assert ONMF(n_components="auto", max_components=1).fit(X).n_components_ == 1
