@@ -163,7 +163,7 @@ def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
         distortion = REGISTRY[request.scaling].of(distinct)
         small = _small(distinct, distortion, request)
         search = _first_answer(work, small, distortion, request)
-        search.evidence = _evidence(engine, distinct, small)
+        search.evidence = effective_number(engine.block_weight(slice(0, engine.n_items))) if small is distinct else None
     try:
         apart = spread(distinct, distortion)
         if apart <= finest(distinct, distortion, apart):
@@ -269,19 +269,17 @@ def _schedule(request: Request) -> Schedule:
     return Adaptive() if request.n_components is None else Adaptive(overshoot=3.0, locate=False)
 
 
-def _evidence(engine: Engine, distinct: Engine, small: Engine) -> float:
-    """The effective number of items: of all, or of the sample that stands for them."""
-    counted = engine if small is distinct else small
-    return effective_number(counted.block_weight(slice(0, counted.n_items)))
-
-
 def _number(annealing: Annealing, engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search) -> int:
     """The number of components that the data give, at least as many as the capacities need, and a word about it."""
     least = request.min_components
     if request.persistence:
         return max(_most_persistent(annealing, search, engine, least), least)
     monitor.stage(f"asking {engine.n_items} items how many components they have, and how sure that is")
-    number = number_of_components(engine, distortion, request.max_components, search.evidence, request.seed)
+    asked, evidence = engine, search.evidence
+    if evidence is None:  # each item of a sample is one: by weight, a small group that the sample was drawn to see would be next to nothing
+        asked = engine.select(np.arange(engine.n_items))
+        asked.weight, evidence = None, float(engine.n_items)
+    number = number_of_components(asked, distortion, request.max_components, evidence, request.seed)
     search.number = number
     search.remarks.append(number.sentence)
     if number.answer < least:

@@ -58,8 +58,8 @@ class Search:
         Of the annealing.
     kkt_residual : float or None
         Of the relaxed problem, under bounds.
-    evidence : float
-        The effective number of items on which the number of components is found.
+    evidence : float or None
+        The effective number of items on which the number of components is found; None for a sample.
     number : Number or None
         What speaks for the number of components, where the data decided.
     faults : list of Status
@@ -76,7 +76,7 @@ class Search:
     critical_betas: Array = field(default_factory=lambda: np.zeros(0))
     splits: list[Split] = field(default_factory=list)
     kkt_residual: float | None = None
-    evidence: float = 0.0
+    evidence: float | None = None
     number: Number | None = None
     faults: list[Status] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
