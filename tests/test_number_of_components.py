@@ -5,10 +5,9 @@ import pytest
 
 from orthonmf import ONMF
 from orthonmf.datasets import make_nested, make_onmf, make_paper_synthetic
+from orthonmf.exceptions import NothingStandsOutWarning
 
 MAX_COMPONENTS = 30
-
-pytestmark = pytest.mark.filterwarnings("ignore::orthonmf.exceptions.NothingStandsOutWarning")
 
 
 def fitted(X, reading="auto", **parameters):
@@ -146,7 +145,8 @@ class TestWithoutAnAnswer:
     @pytest.mark.parametrize("p", [3, 20])
     def test_one_blob_has_no_number(self, scaling, p, seed):
         X = 20 + np.random.default_rng(seed).normal(size=(300, p))
-        model = fitted(X, scaling=scaling)
+        with pytest.warns(NothingStandsOutWarning, match="set n_components"):
+            model = fitted(X, scaling=scaling)
         assert model.n_components_ == 1
         assert "Nothing stands out" in model.status_
         paper = fitted(X, "persistence", scaling=scaling)
