@@ -21,4 +21,4 @@ def test_every_error_is_ours_and_of_the_built_in_kind(name):
 
 
 def test_the_list_is_complete():
-    assert set(exceptions.__all__) == {*BUILT_IN, "OrthonmfError"}
+    assert set(exceptions.__all__) == {*BUILT_IN, "OrthonmfError", "NothingStandsOutWarning"}

@@ -528,7 +528,7 @@ def test_ten_items_repeated_a_hundred_thousand_times(scaling):
     assert model.certificate_.relative_error <= 1e-12
     auto = ONMF(scaling=scaling).fit(X[::10])
     assert auto.n_components_ == 10
-    assert auto.status_.startswith("Converged. There are 10 distinct items, repeated")
+    assert auto.status_.startswith("Converged. 10 components stand out")
 
 
 @every_form
@@ -637,7 +637,7 @@ def test_block_lost_or_counted_twice_raises(monkeypatch, fault, n_jobs):
         """Goes wrong once, in the middle of a fit."""
 
         def _sum(self, part):
-            if self.passes == 20:
+            if self.passes == 0:  # later passes are over the distinct items
                 blocks = self.slices
                 self.slices = blocks[:-1] if fault == "lost" else [*blocks, blocks[0]]
             return super()._sum(part)
@@ -797,7 +797,7 @@ def interruptible():
 def test_interrupt_in_the_middle_of_a_fit_leaves_no_threads(many_blocks, monkeypatch, n_jobs):
     class Interrupting(DenseEngine):
         def _sum(self, part):
-            if self.passes == 30:
+            if self.passes == 0:
                 signal.raise_signal(signal.SIGINT)
             return super()._sum(part)
 
@@ -815,7 +815,7 @@ def test_interrupt_in_the_middle_of_a_fit_leaves_no_threads(many_blocks, monkeyp
 def test_interrupt_while_threads_are_at_work_leaves_none(many_blocks, monkeypatch):
     class Interrupted(DenseEngine):
         def rows(self, where):
-            if self.passes == 30 and where.start == 16:
+            if self.passes == 1 and where.start == 16:
                 signal.raise_signal(signal.SIGINT)  # in a worker; the handler runs in the main thread
             return super().rows(where)
 
@@ -837,7 +837,7 @@ def test_no_threads_are_left_after_a_fit(many_blocks):
 def test_error_in_a_thread_is_raised_and_leaves_none(many_blocks, monkeypatch):
     class Broken(DenseEngine):
         def rows(self, where):
-            if self.passes == 10 and where.start == 32:
+            if self.passes == 1 and where.start == 32:
                 raise OSError("disk gone")
             return super().rows(where)
 
@@ -873,6 +873,7 @@ class TestNothingToWeigh:
         model = ONMF(2, capacity=1, capacity_penalty=0.5).fit(np.zeros((4, 3)))
         assert model.certificate_.holds
 
+    @pytest.mark.filterwarnings("ignore:ONMF did not converge")  # no price tells equal items apart
     def test_equal_items_one_for_each(self):
         model = ONMF(4, capacity=[1] * 4, min_size=[1] * 4).fit(np.full((4, 3), 0.25))
         assert model.counts_.tolist() == [1, 1, 1, 1]

@@ -590,7 +590,7 @@ class TestInconsistent:
     def test_a_law_that_is_broken(self, path, parameters, arrays, fitted, match):
         later = dict.fromkeys(["margin_"] if "labels_" in arrays else [])
         if "components_" in arrays and "orthogonal" not in parameters:  # as in an older file, or they would be what does not fit
-            later |= {"_mixture.centers": None, "_mixture.share": None}
+            later |= {"_mixture.centers": None, "_mixture.share": None, "stability_": None}
             fitted = {**fitted, "mixture_deviation": None}
         changed = later | {
             name: np.array(values, dtype=float if name not in ("labels_", "counts_", "_lower", "_upper") or np.inf in values else int)

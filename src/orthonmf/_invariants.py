@@ -272,10 +272,11 @@ def _of_confidence(model: Any) -> Iterator[str]:
     if levels.size and (levels.min() < 1 or (np.diff(levels) >= 0).any() or levels[0] > model.n_components_):
         yield f"levels_ is {levels.tolist()[:30]}, with {model.n_components_} components"
     for name in ("p_values_", "stability_"):
-        values = getattr(model, name)
+        values = np.asarray(getattr(model, name), dtype=np.float64)
         if not ((values >= 0) & (values <= 1) | np.isnan(values)).all():
             yield f"{name} has entries outside 0 to 1"
-    if (model.agreement_ > 1 + ROUNDED).any() or np.isinf(model.agreement_).any() or np.isinf(model.bic_).any():
+    agreement, bic = (np.asarray(getattr(model, name), dtype=np.float64) for name in ("agreement_", "bic_"))
+    if (agreement > 1 + ROUNDED).any() or np.isinf(agreement).any() or np.isinf(bic).any():
         yield "agreement_ or bic_ has entries that cannot be"
 
 

@@ -340,11 +340,16 @@ class _Auditor:
         return 4 * (NEGLIGIBLE + self.engine.n_dims) * self.claim.eps * (reach + distance)
 
 
+def _summation(engine: Engine) -> float:
+    """The relative error of a sum over all items, block by block, in float64."""
+    return (max(where.stop - where.start for where in engine.slices) + len(engine.slices)) * float(np.finfo(float).eps)
+
+
 def _rounding(engine: Engine, claim: Claim, audit: _Audit) -> float:
     """What a difference of squared errors may be off by: of float64, and of the type in which centres and scales are stored."""
     step = np.sqrt(engine.n_dims) * claim.center_step + claim.scale_step
     weight = engine.n_items if engine.weight is None else float(engine.weight.sum())
-    stored = ITEM_ROUNDINGS**2 * (claim.eps**2 * audit.energy + step**2 * weight)
+    stored = ITEM_ROUNDINGS**2 * ((claim.eps**2 + _summation(engine) ** 2) * audit.energy + step**2 * weight)
     formed = DOUBLE_ROUNDINGS * float(np.finfo(float).eps) * float(np.sqrt(audit.residual * audit.energy))
     return float(stored + formed)
 
@@ -378,9 +383,9 @@ def _steps(engine: Engine, distortion: Distortion, claim: Claim, centers: Array,
     mass = np.maximum(audit.mass, np.finfo(float).tiny)
     step = np.linalg.norm(distortion.center(audit.sums, mass) - centers, axis=1)
     # A sum of m terms errs by m ε times their sum, at most m ε √(Σ ω · Σ ω ‖x'‖²); blocks are summed, then added up.
-    terms = max(where.stop - where.start for where in engine.slices) + len(engine.slices)
-    summed = terms * float(np.finfo(float).eps) * np.sqrt(audit.reach / mass)
     size = np.linalg.norm(distortion.to_data(centers), axis=1)
+    # A centre of features is such a sum as well, X Cᵀ.
+    summed = _summation(engine) * (np.sqrt(audit.reach / mass) + size)
     stored = (claim.eps + DOUBLE_ROUNDINGS * float(np.finfo(float).eps)) * size + np.sqrt(engine.n_dims) * claim.center_step
     beyond = np.where(audit.mass > 0, np.maximum(step - summed - stored, 0), 0.0)
     spread = np.sqrt(audit.cost / mass)

@@ -753,6 +753,9 @@ class ONMF(CallbackSupport, Factorization):
             assigned = Assigned(result.labels, factors.components.max(axis=0))
         self.labels_, self.scale_ = assigned.labels, assigned.scale.astype(dtype)
         self.counts_ = np.bincount(self.labels_, minlength=self.n_components_)
+        if self.orthogonal == "samples" and self.scaling == "item":  # an item that is zero is as near to one component as to another
+            each = np.ldexp(engine.block_weight(slice(0, engine.n_items)), -2 * engine.weight_shift)
+            self._weight = np.bincount(self.labels_, each, self.n_components_)
         self.margin_ = self._margins(engine, self.labels_).astype(dtype)
         self._bounds = asked_bounds(self, engine) if result.bounds is None else result.bounds
         unit = self._unit(engine)
