@@ -196,6 +196,8 @@ class Claim:
         Distance of neighbouring numbers near 0 among which centres, or scales, are stored; 0 where others are, of order one.
     nearest : bool
         Whether every single item is claimed to be in its nearest component, beside all of them together.
+    summed : bool
+        Whether the centres are sums over the items, with the rounding of such a sum: those of features are, X Cᵀ.
     """
 
     labels: Labels
@@ -206,6 +208,7 @@ class Claim:
     center_step: float = 0.0
     scale_step: float = 0.0
     nearest: bool = False
+    summed: bool = False
 
 
 @dataclass(frozen=True)
@@ -349,7 +352,7 @@ def _rounding(engine: Engine, claim: Claim, audit: _Audit) -> float:
     """What a difference of squared errors may be off by: of float64, and of the type in which centres and scales are stored."""
     step = np.sqrt(engine.n_dims) * claim.center_step + claim.scale_step
     weight = engine.n_items if engine.weight is None else float(engine.weight.sum())
-    stored = ITEM_ROUNDINGS**2 * ((claim.eps**2 + _summation(engine) ** 2) * audit.energy + step**2 * weight)
+    stored = ITEM_ROUNDINGS**2 * ((claim.eps**2 + (_summation(engine) * claim.summed) ** 2) * audit.energy + step**2 * weight)
     formed = DOUBLE_ROUNDINGS * float(np.finfo(float).eps) * float(np.sqrt(audit.residual * audit.energy))
     return float(stored + formed)
 
@@ -385,7 +388,7 @@ def _steps(engine: Engine, distortion: Distortion, claim: Claim, centers: Array,
     # A sum of m terms errs by m ε times their sum, at most m ε √(Σ ω · Σ ω ‖x'‖²); blocks are summed, then added up.
     size = np.linalg.norm(distortion.to_data(centers), axis=1)
     # A centre of features is such a sum as well, X Cᵀ.
-    summed = _summation(engine) * (np.sqrt(audit.reach / mass) + size)
+    summed = _summation(engine) * (np.sqrt(audit.reach / mass) + (size if claim.summed else 0.0))
     stored = (claim.eps + DOUBLE_ROUNDINGS * float(np.finfo(float).eps)) * size + np.sqrt(engine.n_dims) * claim.center_step
     beyond = np.where(audit.mass > 0, np.maximum(step - summed - stored, 0), 0.0)
     spread = np.sqrt(audit.cost / mass)

@@ -129,7 +129,7 @@ class Factors:
         size = np.linalg.norm(mapped, axis=1) if self.scaling == "item" else np.sqrt(self.weight)
         size = np.where(size > 0, size, 1.0)
         nonzeros = int(np.count_nonzero(self.components, axis=0).max(initial=0))
-        return Claim(labels, values * size[labels], mapped / size[:, None], nonzeros, self._eps(engine))
+        return Claim(labels, values * size[labels], mapped / size[:, None], nonzeros, self._eps(engine), summed=True)
 
 
 def _root(weight: Array) -> Array:
