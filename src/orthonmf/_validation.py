@@ -27,12 +27,12 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise InvalidInputError(f"{name}={value!r} is not known; expected one of {expected}.")
 
 
-def check_count(name: str, value: Any, *, least: int, word: str | None = None) -> None:
-    """Refuse anything but a whole number of at least ``least``, or ``word``."""
-    if isinstance(value, str) and value == word:
+def check_count(name: str, value: Any, *, least: int, words: tuple[str, ...] = ()) -> None:
+    """Refuse anything but a whole number of at least ``least``, or one of ``words``."""
+    if isinstance(value, str) and value in words:
         return
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        choice = "" if word is None else f"{word!r} or "
+        choice = "".join(f"{word!r} or " for word in words)
         raise InvalidInputError(f"{name}={value!r} is not usable; expected {choice}a whole number of at least {least}.")
 
 

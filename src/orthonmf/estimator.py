@@ -621,8 +621,7 @@ class ONMF(CallbackSupport, Factorization):
         return Layout(self.orthogonal, self.engine)
 
     def _check_parameters(self) -> None:
-        if self.n_components != "persistence":
-            check_count("n_components", self.n_components, least=1, word="auto")
+        check_count("n_components", self.n_components, least=1, words=("auto", "persistence"))
         if self.max_components is not None:
             check_count("max_components", self.max_components, least=1)
         check_choice("orthogonal", self.orthogonal, ("samples", "features"))
