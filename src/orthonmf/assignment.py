@@ -7,7 +7,7 @@ within the bounds are optimal iff every term of the gap vanishes::
 
 1. *Prices.* The optimum of a sample of an eighth of the items, found in the same way, then Newton steps on
    the sizes n_j(π) when every item goes where c_ij + π_j is least. A step that leaves q items out of place is
-   followed by one that leaves about √q.
+   followed by one that leaves about √q. Where Newton's steps lead nowhere, one price at a time.
 2. *Repair.* Those items travel along shortest paths of the residual graph, which has only k + 1 nodes: the
    arc j → l weighs min (c_il − c_ij) over the items i of j, and the last node, the *depot*, holds what the
    bounds leave free. The costs of the items near a border, the *pool*, are kept; a bound on all the others
@@ -290,7 +290,38 @@ def _settle(problem: _Problem, prices: Array) -> _Survey:
         if trial.misplaced >= limit:
             trial = _better(trial, _survey(problem, (survey.prices + target) / 2))
         survey = _better(survey, trial)
+    return _swept(problem, survey)
+
+
+def _swept(problem: _Problem, survey: _Survey) -> _Survey:
+    """Better prices where Newton's steps led nowhere: one at a time, while a sweep over all of them leaves fewer items out of place.
+
+    Of heavy tails the densities at the borders say little: on 313 lognormal items in 12 components, 182 out of place became 24 and
+    then none.
+    """
+    if problem.n * problem.k > POOL_COSTS:
+        return survey
+    limit, dear, costs = math.inf, NEWTON_MOVES + problem.n * problem.k**2 / COSTS_PER_MOVE, None
+    while dear < survey.misplaced < limit:
+        limit, costs = PROGRESS * survey.misplaced, problem.take(np.arange(problem.n)) if costs is None else costs
+        survey = _better(survey, _survey(problem, _one_by_one(problem, costs, survey)))
     return survey
+
+
+def _one_by_one(problem: _Problem, costs: Array, survey: _Survey) -> Array:
+    """Prices, each of them such that its component keeps its bounds while the others stay; those farthest out of bounds come first."""
+    prices = survey.prices.copy()
+    for j in np.argsort(-np.abs(survey.excess[:-1]), kind="stable"):
+        rivals = costs + prices
+        rivals[:, j] = np.inf
+        # An item comes to j while its price is below this.
+        ceiling = np.sort(rivals.min(axis=1) - costs[:, j])
+        at_zero = int(np.count_nonzero(ceiling > 0))
+        wanted = int(np.clip(at_zero, problem.lower[j], problem.upper[j]))
+        # Above the first that is to stay away, below the last that is to come; beyond the ends, a step as wide as they lie apart.
+        fence = np.concatenate([[2 * ceiling[0] - ceiling[-1]], ceiling, [2 * ceiling[-1] - ceiling[0]]])
+        prices[j] = 0.0 if wanted == at_zero else fence[problem.n - wanted : problem.n - wanted + 2].mean()
+    return prices
 
 
 def _better(one: _Survey, other: _Survey) -> _Survey:

@@ -47,8 +47,9 @@ START_WORK, MAX_STARTS = 1e7, 100
 MANY_COMPONENTS, NEIGHBOURS, LOCAL_TRIES = 40, 10, 3
 # A swap that ends this close above the best, relative to items per component, gets its single moves before it is judged.
 NEARLY, NEARLY_ITEMS = 0.01, 0.3
-# A try under bounds, with its exact assignments, costs as much as this many free ones; and tries it gets at least.
-ASSIGNMENT_PASSES, MIN_BOUNDED_SWAPS = 100, 10
+# A try under bounds, with its exact assignments, costs as much as this many free ones; tries it gets at least, and starts that owe nothing
+# to the annealing at most.
+ASSIGNMENT_PASSES, MIN_BOUNDED_SWAPS, MAX_BOUNDED_STARTS = 100, 10, 20
 # Rounds of single moves, as many as this many multiplications allow; and as many of them for a swap on trial.
 MOVE_WORK, MIN_ROUNDS, MAX_ROUNDS, TRIAL_ROUNDS = 1e8, 2, 60, 8
 # Up to this many items, moves that the estimate does not favour are looked at exactly before the search ends.
@@ -204,7 +205,9 @@ class Trials:
 def _fresh(engine: Engine, distortion: Distortion, assigner: Assigner, n_components: int) -> Iterator[Array]:
     """Starts from items far apart, as many as are cheap."""
     count = int(min(START_WORK / (engine.n_items * n_components * (engine.n_dims + 10)), MAX_STARTS))
-    return far_apart(engine, distortion, n_components, count, 0) if assigner.free and count else iter(())
+    if not assigner.free:
+        count = min(_n_tries(engine.n_items, n_components, engine.n_dims, assigner), MAX_BOUNDED_STARTS)
+    return far_apart(engine, distortion, n_components, count, 0) if count else iter(())
 
 
 def _swapped(trials: Trials, best: Partition, groups: Labels, n_tries: int | None = None) -> Partition | None:
@@ -222,7 +225,7 @@ def _swapped(trials: Trials, best: Partition, groups: Labels, n_tries: int | Non
     # Where all swaps can be tried, none is hopeless: with few items 13 of 948 problems ended above their optimum otherwise, now none.
     if assigner.free and bare.size <= n_tries:
         limit = np.finfo(float).max
-    else:
+    elif assigner.free:
         margin = min(NEARLY, margin)
     singles = _interleaved(*(_ranked(rises, places, limit) for rises in (bare, merged)))
     if assigner.free and best.n_components > MANY_COMPONENTS and at_once(engine, best.n_components) == 1:
