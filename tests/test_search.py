@@ -80,10 +80,10 @@ def test_stopping_callback_leaves_the_bounds_as_they_are(n_components):
 
 @pytest.mark.filterwarnings("ignore:ONMF did not converge. Stopped")
 def test_more_time_is_never_worse_on_samples(monkeypatch):
-    """Swaps are searched for on a sample: what it says is better is better on all items but for the noise of the sample."""
+    """Swaps are searched for on a sample; what they gain there is tried on all items before it is kept."""
     X = gamma(0, (5000, 4))
-    errors = [after(ticks, X, monkeypatch, n_components=6).reconstruction_err_ for ticks in (1e-9, 400, 800)]
-    assert (np.diff(errors) <= 1e-3 * errors[0]).all(), errors
+    errors = [after(ticks, X, monkeypatch, n_components=6, scaling="none").reconstruction_err_ for ticks in (1e-9, 400, 800, 6400)]
+    assert (np.diff(errors) <= 1e-9 * errors[0]).all(), errors  # what counts as a gain
     assert len(set(errors)) > 2, errors
 
 

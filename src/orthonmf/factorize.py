@@ -27,7 +27,6 @@ from .partition import (
     Partition,
     alternate,
     finest,
-    forget,
     item_points,
     labelled_pass,
     nearest_pass,
@@ -37,7 +36,7 @@ from .partition import (
     spread,
 )
 from .progress import Monitor, StopRequested, Temperature, plane
-from .refine import refine, rehearsed
+from .refine import gains, refine, rehearsed
 from .sampling import coreset, mergeable, merged
 from .schedule import Adaptive, Geometric, Schedule
 from .search import Answer, Assign, Search
@@ -50,8 +49,10 @@ from .transitions import MIN_PERSISTENCE, most_persistent, persistence
 # The annealing sees at most this many items when the number of components is asked for, and per component otherwise: transitions
 # depend on covariances, which a sample gives, and the refinement sees everything.
 RANK_ITEMS, ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT = 2048, 128, 12
-# The swaps of the refinement are searched for on at most this many items before all are seen.
-SEARCH_ITEMS = 4096
+# Swaps are searched for on samples of these sizes, as far as there are more items, before all are seen. The best components of a small
+# sample are not those of all items: with the smallest alone, gamma noise of 70 000 items ended 0.3 % above the best of five k-means
+# runs, with all three 0.5 % below.
+SEARCH_ITEMS = (4096, 16384, 65536)
 # Under bounds they are searched for on so many; components that leave a larger share of the items out of the bounds than this are one
 # start of two, and a good one will do. On more than some thousand items the best free components take many times as long as all that
 # follows: they are sought only where the bounds hardly matter.
@@ -329,11 +330,7 @@ def _settle(engine: Engine, distinct: Engine, distortion: Distortion, request: R
         search.centers = refilled(engine, distortion, search.centers)
     elif bounds is None or not _far_out(engine, distortion, request, search, bounds):
         monitor.stage(f"refining {len(search.centers)} components on {engine.n_items} items")
-        if distinct.n_items > SEARCH_ITEMS:
-            few = coreset(distinct, distortion, SEARCH_ITEMS, request.seed, search.centers)
-            _improve(few, distortion, request, search, search.sketching() if bounds is None else forget)
-        _improve(distinct, distortion, request, search, search.keep if bounds is None else search.sketching())
-        search.centers = sharpened(distinct, distortion, search.centers)
+        _free_search(distinct, distortion, request, search, bounds)
     if bounds is not None:
         _bound_search(engine, distortion, request, monitor, search, bounds)
     else:
@@ -345,7 +342,7 @@ def _far_out(engine: Engine, distortion: Distortion, request: Request, search: S
     if engine.n_items <= BOUNDED_SEARCH_ITEMS:
         return False
     annealed = search.centers
-    _improve(sample(engine, BOUNDED_SEARCH_ITEMS, request.seed), distortion, request, search, n_tries=MAX_TRIES)
+    _improve(sample(engine, BOUNDED_SEARCH_ITEMS, request.seed), distortion, request, search, MAX_TRIES)
     free = _placed(engine, distortion, bounds, search.centers)
     allowed = FAR_OUT if engine.n_items <= DEAR_ITEMS else HARDLY_OUT
     far = bounds.outside(loads(engine, free.labels, free.n_components)) > allowed * engine.n_items
@@ -363,23 +360,62 @@ def _bounds(engine: Engine, request: Request, n_components: int) -> Bounds | Non
     return None if idle else bounds
 
 
-def _improve(
-    engine: Engine, distortion: Distortion, request: Request, search: Search, keep: Keep = forget, n_tries: int | None = None
-) -> None:
-    """Better free components on the items of an engine: the best there are, or by swaps alone while one of ``n_tries`` gains."""
-    assigner = Free(engine, distortion, keep)
-    search.centers = refilled(engine, distortion, search.centers)
-    part = assigner.alternate(search.centers, max_passes=request.max_iter)
-    if part is None:  # a component emptied on the way: fill it from where the alternation was going
-        search.centers = refilled(engine, distortion, _nudged(engine, distortion, search.centers))
-        part = assigner.alternate(search.centers, max_passes=request.max_iter)
-    if part is None:
-        return
-    if not part.at_rest:
+def _free_search(engine: Engine, distortion: Distortion, request: Request, search: Search, bounds: Bounds | None) -> None:
+    """The best free components: by swaps on samples that grow, then on all items.
+
+    What is better on a sample is tried on all items, and each stage begins at the best of them so far: more time is never worse.
+    """
+    free = search if bounds is None else Search(None, Free(engine, distortion).assigned, Answer(search.centers))
+    for size in SEARCH_ITEMS:
+        if size >= engine.n_items:
+            break
+        few = coreset(engine, distortion, size, request.seed, search.centers)
+        gained = _sample_search(few, distortion, request, free, search.centers, engine.n_items)
+        search.centers = free.best.centers
+        if not gained:  # nor will larger samples gain much
+            break
+    whole = Free(engine, distortion, search.keep if bounds is None else search.sketching())
+    part = _alternated(whole, request, search.centers)
+    if part is not None and not part.at_rest:
         search.fault(Status.ALTERNATION)
-    search.centers = part.centers
-    best = refine(engine, distortion, part, assigner) if n_tries is None else rehearsed(engine, distortion, part, assigner, n_tries)
-    search.centers = best.centers
+    centers = refilled(engine, distortion, search.centers) if part is None else refine(engine, distortion, part, whole).centers
+    search.centers = sharpened(engine, distortion, centers)
+
+
+def _sample_search(few: Engine, distortion: Distortion, request: Request, search: Search, centers: Array, n_items: int) -> bool:
+    """Whether swaps gain on a sample; they are tried on all items whenever that costs no more than what was done in between."""
+    start = _alternated(Free(few, distortion), request, centers)
+    if start is None:
+        return False
+    best, tried, passes = start, None, 0
+    for best in gains(few, distortion, start):
+        if (few.passes - passes) * few.n_items >= n_items:
+            search.propose(best.centers)
+            tried, passes = best, few.passes
+    if best is not tried:
+        search.propose(best.centers)
+    return best is not start
+
+
+def _improve(engine: Engine, distortion: Distortion, request: Request, search: Search, n_tries: int) -> None:
+    """Better free components on the items of a sample, by swaps while one of ``n_tries`` gains."""
+    assigner = Free(engine, distortion)
+    part = _alternated(assigner, request, search.centers)
+    if part is not None:
+        search.centers = rehearsed(engine, distortion, part, assigner, n_tries).centers
+
+
+def _alternated(assigner: Free, request: Request, centers: Array) -> Partition | None:
+    """Where alternation leads; None where components empty again and again."""
+    engine, distortion = assigner.engine, assigner.distortion
+    part = assigner.alternate(centers, max_passes=request.max_iter)
+    if part is None:
+        centers = refilled(engine, distortion, centers)
+        part = assigner.alternate(centers, max_passes=request.max_iter)
+    if part is None:  # a component emptied on the way: fill it from where the alternation was going
+        centers = refilled(engine, distortion, _nudged(engine, distortion, centers))
+        part = assigner.alternate(centers, max_passes=request.max_iter)
+    return part
 
 
 # -- under bounds ---------------------------------------------------------------------------------------------------------------

@@ -27,6 +27,8 @@ from .state import Additive
 
 # A result counts as better when the cost falls by more than this fraction.
 GAIN = 1e-9
+# On a sample, by more than this: smaller falls (most are of 1e-6, and each begins the search anew) say nothing about all items.
+SAMPLE_GAIN = 1e-4
 # Items tried as places for a component, and places whose distances to a block are held at once.
 PLACES, PLACES_AT_ONCE = 128, 32
 # On more items than this only alternation and moves see all of them; the swaps were searched for on a sample.
@@ -65,7 +67,8 @@ def refine(engine: Engine, distortion: Distortion, start: Partition, assigner: A
     assigner = assigner or Free(engine, distortion)
     best = start
     if engine.n_items > MANY_ITEMS:
-        return _moved(engine, distortion, assigner, best, None)
+        moved = _moved(engine, distortion, assigner, best, None)
+        return best if moved is best else _resting(assigner, moved)
     if best.n_components == 1 or best.cost == 0 or (assigner.free and separated(engine, distortion, best)):
         return best
     groups = equal_items(engine)
@@ -80,10 +83,26 @@ def refine(engine: Engine, distortion: Distortion, start: Partition, assigner: A
             better = _moved(engine, distortion, assigner, best, groups)
             if not _gains(better, best):
                 return best
-            settled = assigner.alternate(better.centers, prices=best.prices)
-            better = settled if settled is not None and settled.cost <= better.cost else better
+            better = _resting(assigner, better)
         best, gain = better, before - better.cost
     return best
+
+
+def _resting(assigner: Assigner, part: Partition) -> Partition:
+    """Where alternation leads from a partition, unless that costs more."""
+    settled = assigner.alternate(part.centers, prices=part.prices)
+    return settled if settled is not None and settled.cost <= part.cost else part
+
+
+def gains(engine: Engine, distortion: Distortion, start: Partition) -> Iterator[Partition]:
+    """The partition of a sample, and better ones by swaps alone, each of which gains more than the sample's noise."""
+    best: Partition | None = start
+    groups, trials = equal_items(engine), Trials(engine, distortion, Free(engine, distortion), worth=SAMPLE_GAIN)
+    while best is not None:
+        yield best
+        if best.n_components == 1 or best.cost == 0 or separated(engine, distortion, best):
+            return
+        best = _swapped(trials, best, groups)
 
 
 def rehearsed(engine: Engine, distortion: Distortion, start: Partition, assigner: Assigner, n_tries: int) -> Partition:
@@ -120,8 +139,8 @@ def _merging(distortion: Distortion, part: Partition) -> Array:
     return merge
 
 
-def _gains(new: Partition | None, old: Partition) -> bool:
-    return new is not None and new.cost < old.cost * (1 - GAIN)
+def _gains(new: Partition | None, old: Partition, worth: float = GAIN) -> bool:
+    return new is not None and new.cost < old.cost * (1 - worth)
 
 
 # -- swaps ----------------------------------------------------------------------------------------------------------------------
@@ -160,6 +179,8 @@ class Trials:
     engine, distortion, assigner
     fresh : iterator
         Centres that owe nothing to any partition; each is tried once, when no swap gains.
+    worth : float
+        A try gains when the cost falls by more than this fraction.
     vain : list of float
         Costs of what tries led to without gain: many lead to the same.
     """
@@ -168,11 +189,16 @@ class Trials:
     distortion: Distortion
     assigner: Assigner
     fresh: Iterator[Array] = field(default_factory=lambda: iter(()))
+    worth: float = GAIN
     vain: list[float] = field(default_factory=list)
 
     def first_gain(self, best: Partition, starts: Iterator[Array], margin: float) -> Partition | None:
-        """Where the first of the starts, as many at once as are quick, leads that ends below ``best``."""
-        size, bound = at_once(self.engine, best.n_components) if self.assigner.free else 1, best.cost * (1 + margin)
+        """Where the first of the starts, as many at once as are quick, leads that ends below ``best``.
+
+        What ends above it by up to ``margin`` gets its single moves first, except where they are not worth it.
+        """
+        size = at_once(self.engine, best.n_components) if self.assigner.free else 1
+        bound = best.cost * (1 + margin if self.worth == GAIN else 1 - self.worth)
         while some := list(islice(starts, size)):
             for end in sorted(self._ends(some, best, bound), key=lambda end: end.cost):
                 found = self._judged(end, best, bound)
@@ -189,7 +215,7 @@ class Trials:
 
     def _judged(self, end: Partition, best: Partition, bound: float) -> Partition | None:
         """The end of a try, with its single moves where it is near; None where it gains nothing."""
-        if _gains(end, best):
+        if _gains(end, best, self.worth):
             self.assigner.keep(end)
             return end
         known = [best.cost, *self.vain]
@@ -253,13 +279,13 @@ def _locally_swapped(trials: Trials, best: Partition, places: Places, swaps: Ite
         moved = centers[chosen]
         moved[np.searchsorted(chosen, swap.closed)] = places.centers[swap.place]
         margin = min(NEARLY, NEARLY_ITEMS * len(chosen) / len(items))
-        found = Trials(part, distortion, Free(part, distortion)).first_gain(here, iter([moved]), margin)
+        found = Trials(part, distortion, Free(part, distortion), worth=trials.worth).first_gain(here, iter([moved]), margin)
         if found is not None:
             labels[items], centers[chosen], touched[ends] = chosen[found.labels], found.centers, True
     if not touched.any():
         return None
     found = trials.assigner.alternate(centers)
-    return found if _gains(found, best) else None
+    return found if _gains(found, best, trials.worth) else None
 
 
 def _n_tries(n_items: int, n_components: int, n_dims: int, assigner: Assigner) -> int:

@@ -118,6 +118,12 @@ class Search:
         """See what centres and prices are worth on all items."""
         self.keep(self.assign(centers, prices))
 
+    def propose(self, centers: Array) -> None:
+        """See what free centres are worth on all items; fewer or more of them than before replace what there was."""
+        if len(centers) != len(self.best.centers):
+            self.best = Answer(centers)
+        self.offer(centers, None)
+
     def tried(self) -> None:
         """See what the sketch is worth on all items."""
         if self.sketch is not None:
