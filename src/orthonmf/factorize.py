@@ -37,7 +37,7 @@ from .partition import (
 )
 from .progress import Monitor, StopRequested, Temperature, plane
 from .refine import gains, refine, rehearsed
-from .sampling import coreset, mergeable, merged
+from .sampling import coreset, mergeable, merged, unweighted
 from .schedule import Adaptive, Geometric, Schedule
 from .search import Answer, Assign, Search
 from .solvers import bounded_solver
@@ -276,11 +276,8 @@ def _number(annealing: Annealing, engine: Engine, distortion: Distortion, reques
     if request.persistence:
         return max(_most_persistent(annealing, search, engine, least), least)
     monitor.stage(f"asking {engine.n_items} items how many components they have, and how sure that is")
-    asked, evidence = engine, search.evidence
-    if evidence is None:  # each item of a sample is one: by weight, a small group that the sample was drawn to see would be next to nothing
-        asked = engine.select(np.arange(engine.n_items))
-        asked.weight, evidence = None, float(engine.n_items)
-    number = number_of_components(asked, distortion, request.max_components, evidence, request.seed)
+    asked = engine if search.evidence is not None else unweighted(engine)
+    number = number_of_components(asked, distortion, request.max_components, search.evidence or float(asked.n_items), request.seed)
     search.number = number
     search.remarks.append(number.sentence)
     if number.answer < least:

@@ -63,6 +63,13 @@ def coreset(engine: Engine, distortion: Distortion, n_items: int, seed: int, cen
     return _drawn(engine, distortion, centers, n_items, seed)
 
 
+def unweighted(sample: Engine) -> Engine:
+    """A sample of which each item counts as one: by weight, a small group that it was drawn to see would be next to nothing."""
+    same = sample.select(np.arange(sample.n_items))
+    same.weight = None
+    return same
+
+
 @dataclass(frozen=True)
 class _Shares(Additive):
     count: int

@@ -5,7 +5,7 @@ import pytest
 from clouds import cloud_of_points, number_of
 
 from orthonmf.number.balls import fitted, one_hot
-from orthonmf.number.merging import axes_of
+from orthonmf.number.merging import Join, axes_of, decided
 
 
 def needles(seed, n=240, length=8.0, far=40.0):
@@ -51,6 +51,24 @@ def test_axes_of_weights_equal_those_of_repetition(seed):
     many = axes_of(cloud_of_points(np.repeat(points, times, axis=0)), np.ones((times.sum(), 1)))
     np.testing.assert_allclose(few.variance, many.variance)
     np.testing.assert_allclose(few.center, many.center)
+
+
+class TestHowManyJoins:
+    def made(self, *gains):
+        return decided([Join(len(gains) - i, gain, ()) for i, gain in enumerate(gains)])
+
+    def test_none_where_balls_will_do(self):
+        assert self.made(0.0, 19.0, 18.0, -50.0) == 0
+
+    def test_as_many_as_gain_most(self):
+        assert self.made(0.0, 25.0, -3.0, 8.0, -50.0, -60.0) == 3
+
+    def test_on_while_little_is_lost(self):
+        # 4.9 is no very strong evidence that two parts are apart; 5.1 is.
+        assert self.made(0.0, 25.0, -4.9, -4.9, -5.1, -1.0) == 3
+
+    def test_down_to_one(self):
+        assert self.made(0.0, 25.0, -1.0) == 2
 
 
 def test_one_hot_leaves_empty_labels_out():

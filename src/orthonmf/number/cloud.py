@@ -12,11 +12,12 @@ import scipy.linalg
 from .._typing import Array
 from ..distortion.base import Distortion
 from ..engines.base import Engine
+from .edge import Edge, n_signals
 
-# The largest eigenvalue of noise exceeds its limit by about n^(−2/3) of it (Tracy and Widom); twice that is rarely exceeded.
-EDGE_MARGIN = 2.0
-# With fewer dimensions than this the median direction may carry signal: all of them are taken.
-FEW_DIMS = 4
+# No component varies less than this share of the noise of all: components may differ in their noise.
+NOISE_SHARE = 0.5
+# Numbers in which the edge of noise is looked for, and items at least.
+EDGE_NUMBERS, EDGE_ITEMS = 1 << 23, 256
 # Numbers in which steps of the values are looked for.
 GRID_NUMBERS = 1 << 24
 # Steps below this fraction of a feature's range are rounding.
@@ -62,7 +63,7 @@ class Cloud:
     def floor(self) -> float:
         """The least variance of a component."""
         total = float(self.weight @ np.square(self.points).sum(axis=1)) / (self.n_items * self.points.shape[1])
-        return max(self.noise, self.blur, COINCIDENT * total)
+        return max(NOISE_SHARE * self.noise, self.blur, COINCIDENT * total)
 
     @property
     def toll(self) -> float:
@@ -102,12 +103,15 @@ def clouds_of(engine: Engine, distortion: Distortion, most: int, evidence: float
     values, points = _principal(engine, raw, share, mean, min(2 * most, n_dims, len(used)))
     total = float((share * _away(raw, mean, sq)).sum())
     # Few items that are repeated again and again carry no noise.
-    rank = len(values) if len(used) <= min(most, evidence / 2) else _signal(values, total, n_dims, evidence)
+    rank = len(values)
+    if len(used) > min(most, evidence / 2):
+        left = points * np.sqrt(share)[:, None] / np.sqrt(np.maximum(values, np.finfo(float).tiny))
+        rank = n_signals(values, _edge(raw, share, mean, left, each * (evidence / each[used].sum())))
     rank = min(rank, most if lines else most - 1)
     if rank <= lines:
         return []
     noise = max(total - float(values[:rank].sum()), 0.0) / max(n_dims - rank, 1)
-    points, length = points[used, :rank], np.ones(len(used))
+    points, length = points[used, :rank] / inflation(values[:rank], noise, n_dims / evidence), np.ones(len(used))
     if lines:
         points, length = _directions(points / np.sqrt(sq[used])[:, None])
         points, used = points[length > 0], used[length > 0]
@@ -143,22 +147,32 @@ def _principal(engine: Engine, raw: Any, share: Array, mean: Array | None, count
     return values, np.divide(vectors * np.sqrt(values), root, out=np.zeros_like(vectors), where=root > 0)
 
 
-def _signal(values: Array, total: float, n_dims: int, n_items: float) -> int:
-    """How many eigenvalues stand above what noise of the level of the others reaches: σ² (1 + √(p/n))² (Marchenko and Pastur)."""
-    if n_dims <= FEW_DIMS:
-        return len(values)
-    stands = np.zeros(len(values) + 1, dtype=bool)
-    for r in range(1, min(len(values), n_dims - 1, int(n_items) - 3) + 1):
-        dims, items = n_dims - r, n_items - r
-        level = max(total - float(values[:r].sum()), 0.0) / dims
-        stands[r] = values[r - 1] > level * (1 + np.sqrt(dims / items)) ** 2 * (1 + EDGE_MARGIN * items ** (-2 / 3))
-    # The largest that stands out of the other half of the dimensions takes all above it along; of few dimensions that are left, the
-    # largest always seems to stand out, so that beyond the half one must follow the other.
-    rank = int(np.flatnonzero(stands[: n_dims // 2 + 1]).max(initial=0))
-    while rank >= n_dims // 2 and rank + 1 < len(stands) and stands[rank + 1]:
-        rank += 1
-    # With signal in all dimensions but one, nothing is left to tell whether the last is noise.
-    return n_dims if rank == n_dims - 1 == len(values) - 1 else rank
+def _edge(raw: Any, share: Array, mean: Array | None, left: Array, copies: Array) -> Edge:
+    """The edge of noise among the eigenvalues of Σ share x xᵀ; items stand for ``copies`` (n,) each, and for all as many as can be held."""
+    used = np.flatnonzero(share)
+    ref = np.zeros(len(raw.total(np.zeros(raw.n_items)))) if mean is None else mean
+    most = max(EDGE_NUMBERS // len(ref), EDGE_ITEMS)
+    some = used[np.linspace(0, len(used) - 1, min(len(used), most)).astype(int)]
+    items = raw.framed(None, None if mean is None else np.ones(raw.n_items), ref).take(some)
+    items *= np.sqrt(share[some] * (copies[used].sum() / copies[some].sum()))[:, None]
+    energy = np.square(items).sum(axis=0)
+    # An order that the features have by themselves, so that another one changes nothing.
+    order = np.argsort(energy, kind="stable")
+    total = float(copies[used].sum())
+    repeats = np.maximum(np.round(copies[some] * min(1.0, most / total)), 1).astype(int)
+    return Edge(items[:, order[energy[order] > COINCIDENT * energy.max()]], np.linalg.qr(left[some])[0], repeats, total)
+
+
+def inflation(values: Array, noise: float, ratio: float) -> Array:
+    """By how much noise is wider along sample eigenvectors than along others: they lean towards the noise of the very items.
+
+    In units of the noise's variance, an eigenvalue y belongs to ℓ with y = (1 + ℓ)(1 + γ/ℓ), where γ is the number of dimensions per
+    item, and the noise along it has the deviation 1 + γ/ℓ; at the edge of noise ℓ = √γ.
+    """
+    unit = max(noise, np.finfo(float).eps * float(values[0]))
+    excess = np.maximum(values / unit - 1 - ratio, 2 * np.sqrt(ratio))
+    spike = (excess + np.sqrt(np.maximum(excess**2 - 4 * ratio, 0.0))) / 2
+    return 1 + ratio / spike
 
 
 def _directions(points: Array) -> tuple[Array, Array]:
