@@ -257,6 +257,7 @@ def test_one_component_has_the_critical_value_of_its_items(scaling):
     assert_allclose(found, first_critical(X, scaling), rtol=1e-9)
 
 
+@pytest.mark.long
 def test_a_refused_split_is_tried_again_within_a_step_of_the_schedule():
     # Here the 16th component is refused once; the next try is a step away, so both schedules find it at the same β, give or take two steps.
     X = make_nested(800, 20, random_state=5).X

@@ -13,6 +13,7 @@ def test_by_hand():
     assert "plot_getting_started" in [path.stem for path in EXAMPLES]
 
 
+@pytest.mark.long  # the documentation runs them, too, whenever it is built
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_run(path):
     matplotlib.use("Agg")

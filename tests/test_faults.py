@@ -873,10 +873,10 @@ class TestNothingToWeigh:
         model = ONMF(2, capacity=1, capacity_penalty=0.5).fit(np.zeros((4, 3)))
         assert model.certificate_.holds
 
-    @pytest.mark.filterwarnings("ignore:ONMF did not converge")  # no price tells equal items apart
     def test_equal_items_one_for_each(self):
         model = ONMF(4, capacity=[1] * 4, min_size=[1] * 4).fit(np.full((4, 3), 0.25))
         assert model.counts_.tolist() == [1, 1, 1, 1]
+        assert model.converged_
 
     @pytest.mark.parametrize("orthogonal", ["samples", "features"])
     def test_a_component_that_rounding_leaves_empty_keeps_its_centre(self, orthogonal):

@@ -58,16 +58,26 @@ class TestByHand:
         assert peaks(model) == [4, 2]
 
 
-@pytest.mark.parametrize("reading", ["auto", "persistence"])
-@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 20), marks=pytest.mark.long)], ids=["first", "others"])
+LONG = pytest.mark.long
+# The paper's reading follows the annealing to the end: it takes some times as long.
+READINGS = ["auto", pytest.param("persistence", marks=LONG)]
+
+
+def seeds(first, all_of_them):
+    """The first seeds, and the others in the long run."""
+    return pytest.mark.parametrize("seeds", [range(first), pytest.param(range(first, all_of_them), marks=LONG)], ids=["first", "others"])
+
+
+@pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("which", [1, 2, 3, 4])
+@seeds(1, 20)
 def test_data_sets_of_the_paper_have_20(which, seeds, reading):
     cases = ((f"seed {seed}", make_paper_synthetic(which, seed).X) for seed in seeds)
     assert wrong(cases, 20, reading=reading) == []
 
 
-@pytest.mark.parametrize("reading", ["auto", "persistence"])
-@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 5), marks=pytest.mark.long)], ids=["first", "others"])
+@pytest.mark.parametrize("reading", READINGS)
+@seeds(1, 5)
 @pytest.mark.parametrize("k", [3, 5, 8, 12, 20])
 def test_gamma_centres_with_scales_and_noise(k, seeds, reading):
     cases = (
@@ -80,8 +90,8 @@ def test_gamma_centres_with_scales_and_noise(k, seeds, reading):
 
 @pytest.mark.parametrize("sizes", [(20, 5, 1), (20, 5, 1, 10, 3)], ids=str)
 @pytest.mark.parametrize("noise", [0.5, 1.0])
-@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 5), marks=pytest.mark.long)], ids=["first", "others"])
-@pytest.mark.parametrize("reading", ["auto", "persistence"])
+@seeds(1, 5)
+@pytest.mark.parametrize("reading", READINGS)
 def test_components_of_very_different_sizes(sizes, noise, seeds, reading):
     k = len(sizes)
     cases = ((f"seed {seed}", make_onmf(800, 20, k, noise=noise, sizes=sizes, item_scale=10, random_state=seed).X) for seed in seeds)
@@ -96,18 +106,20 @@ def blocks(sizes, rng, low, high, width=4):
 
 @pytest.mark.parametrize("background", [0.0, 0.02])
 @pytest.mark.parametrize("sizes", [(30, 30, 30), (30,) * 5, (45, 44, 10), (10, 10, 10)], ids=str)
-def test_disjoint_blocks_are_counted(sizes, background):
+@seeds(1, 4)
+def test_disjoint_blocks_are_counted(sizes, background, seeds):
     # From the line of one block every other is at a right angle: no local criterion sees it.
-    rngs = [np.random.default_rng(seed) for seed in range(4)]
-    cases = ((f"seed {seed}", (X := blocks(sizes, rng, 0.5, 1.5)) + background * rng.random(X.shape)) for seed, rng in enumerate(rngs))
+    rngs = {seed: np.random.default_rng(seed) for seed in seeds}
+    cases = ((f"seed {seed}", (X := blocks(sizes, rng, 0.5, 1.5)) + background * rng.random(X.shape)) for seed, rng in rngs.items())
     assert wrong(cases, len(sizes), reading="persistence") == []
 
 
 @pytest.mark.parametrize("background", [0.0, 0.02])
 @pytest.mark.parametrize("sizes", [(30, 30, 30), (30,) * 5, (45, 44, 10)], ids=str)
-def test_blocks_are_found_or_a_level(sizes, background):
+@seeds(1, 4)
+def test_blocks_are_found_or_a_level(sizes, background, seeds):
     # Noise lies within the blocks, and is no ball: one of four such sets is cut finer, and the blocks are then a coarser level.
-    for seed in range(4):
+    for seed in seeds:
         rng = np.random.default_rng(seed)
         X = blocks(sizes, rng, 0.5, 1.5)
         assert len(sizes) in fitted(X + background * rng.random(X.shape)).levels_
@@ -123,13 +135,14 @@ def test_blocks_by_hand():
 
 
 @pytest.mark.parametrize("scaling", ["item", "none"])
-def test_nested_groups_show_both_levels(scaling):
+@seeds(1, 5)
+def test_nested_groups_show_both_levels(scaling, seeds):
     found = {}
-    for seed in range(5):
+    for seed in seeds:
         data = make_nested(800, 20, group_spread=10, cluster_spread=2, noise_spread=0.2, random_state=seed)
         model = fitted(data.X, scaling=scaling)
         found[seed] = (model.levels_.tolist(), peaks(model))
-    assert found == dict.fromkeys(range(5), ([16, 4], [16, 4]))
+    assert found == dict.fromkeys(seeds, ([16, 4], [16, 4]))
 
 
 @pytest.mark.parametrize("scaling", ["item", "none"])
@@ -149,6 +162,11 @@ class TestWithoutAnAnswer:
             model = fitted(X, scaling=scaling)
         assert model.n_components_ == 1
         assert "Nothing stands out" in model.status_
+
+    @seeds(1, 3)
+    @pytest.mark.parametrize("p", [3, 20])
+    def test_in_one_blob_nothing_persists(self, scaling, p, seeds):
+        X = 20 + np.random.default_rng(seeds[0]).normal(size=(300, p))
         paper = fitted(X, "persistence", scaling=scaling)
         assert "Nothing persists" in paper.status_, curve(paper)
         assert paper.persistence_.max() < np.log(2)
@@ -167,7 +185,7 @@ def test_scaled_copies_of_few_directions_are_counted():
     rng = np.random.default_rng(0)
     X = rng.gamma(2.0, size=(6, 5))[np.arange(120) % 6] * rng.gamma(2.0, size=(120, 1))
     assert fitted(X).n_components_ == 6
-    assert fitted(X, scaling="none").persistence_.size > 5  # their lengths differ: no few means
+    assert fitted(X, "persistence", scaling="none").persistence_.size > 5  # their lengths differ: no few means
 
 
 @pytest.mark.parametrize("scaling", ["item", "none"])

@@ -73,7 +73,6 @@ def test_a_small_penalty_changes_nothing_and_a_large_one_is_hard(scaling):
     assert_allclose(dear.reconstruction_err_, hard.reconstruction_err_, rtol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:ONMF did not converge. Not converged. the prices")
 def test_more_penalty_means_less_excess_and_more_error(scaling):
     X = three_groups()
     models = [ONMF(3, scaling=scaling, capacity=18, min_size=15, capacity_penalty=p).fit(X) for p in (1e-6, 1e-2, 10)]

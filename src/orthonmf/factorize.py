@@ -61,6 +61,9 @@ BOUNDED_SEARCH_ITEMS, FAR_OUT, DEAR_ITEMS, HARDLY_OUT = 512, 0.1, 1024, 0.02
 REHEARSAL_ITEMS, REHEARSAL_GROWTH = 2048, 8
 # A swap is tried on the first of them for this many items that there are, and so many at most: it should cost less than what follows.
 TRY_ITEMS, MAX_TRIES = 12288, 6
+# The annealing goes so many components, or times as many, beyond the number that the data give: how long that one lasts is read beside
+# those that chance makes.
+ROOM, ROOMS = 6, 2
 # max_components when it is not given.
 MAX_COMPONENTS = 32
 # Items from which the plane of the history is taken.
@@ -237,8 +240,11 @@ def _nearest_loads(engine: Engine, distortion: Distortion, bounds: Bounds, cente
 
 def _anneal(small: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search) -> None:
     """The start of the search: components that the annealing tells apart."""
-    asked = request.n_components
+    asked, reached = request.n_components, request.n_components or request.max_components
     careful = asked is None or request.growth is not None
+    if asked is None and not request.persistence:
+        found = _number(small, distortion, request, monitor, search)
+        reached = min(max(found + ROOM, ROOMS * found), request.max_components)
     annealing = Annealing(
         engine=small,
         distortion=distortion,
@@ -249,11 +255,12 @@ def _anneal(small: Engine, distortion: Distortion, request: Request, monitor: Mo
         monitor=monitor,
         thorough=careful,
     )
-    found, state = 1, annealing.run(request.max_components if asked is None else asked, beyond=asked is None)
+    state = annealing.run(reached, beyond=asked is None)
     if careful:  # a leap of β past several transitions locates none of them
-        search.critical_betas = np.sort(annealing.critical_betas)[: request.max_components]
+        search.critical_betas = np.sort(annealing.critical_betas)[:reached]
     if asked is None:
-        found = _number(annealing, small, distortion, request, monitor, search)
+        if request.persistence:
+            found = max(_most_persistent(annealing, search, small, request.min_components), request.min_components)
         state = annealing.states[max(m for m in annealing.states if m <= found)]
     if not request.refine:
         state = annealing.harden(state)
@@ -270,11 +277,9 @@ def _schedule(request: Request) -> Schedule:
     return Adaptive() if request.n_components is None else Adaptive(overshoot=3.0, locate=False)
 
 
-def _number(annealing: Annealing, engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search) -> int:
+def _number(engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search) -> int:
     """The number of components that the data give, at least as many as the capacities need, and a word about it."""
     least = request.min_components
-    if request.persistence:
-        return max(_most_persistent(annealing, search, engine, least), least)
     monitor.stage(f"asking {engine.n_items} items how many components they have, and how sure that is")
     asked = engine if search.evidence is not None else unweighted(engine)
     number = number_of_components(asked, distortion, request.max_components, search.evidence or float(asked.n_items), request.seed)

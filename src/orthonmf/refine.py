@@ -51,7 +51,7 @@ MANY_COMPONENTS, NEIGHBOURS, LOCAL_TRIES = 40, 10, 3
 NEARLY, NEARLY_ITEMS = 0.01, 0.3
 # A try under bounds, with its exact assignments, costs as much as this many free ones; tries it gets at least, and starts that owe nothing
 # to the annealing at most.
-ASSIGNMENT_PASSES, MIN_BOUNDED_SWAPS, MAX_BOUNDED_STARTS = 100, 10, 20
+ASSIGNMENT_PASSES, MIN_BOUNDED_SWAPS, MAX_BOUNDED_STARTS = 100, 10, 40
 # Rounds of single moves, as many as this many multiplications allow; and as many of them for a swap on trial.
 MOVE_WORK, MIN_ROUNDS, MAX_ROUNDS, TRIAL_ROUNDS = 1e8, 2, 60, 8
 # Up to this many items, moves that the estimate does not favour are looked at exactly before the search ends.

@@ -311,7 +311,7 @@ def test_no_step_is_longer_than_the_capacity_rate_allows(monkeypatch):
         return step
 
     monkeypatch.setattr(flow, "_advance", recorded)
-    parameters = FlowParameters(step_size=100.0, capacity_rate=20.0, box_rate=0.01)
+    parameters = FlowParameters(step_size=100.0, capacity_rate=20.0, box_rate=0.01, max_steps=20)
     barrier_flow(EuclideanCost(blobs(0)), np.full(3, 15.0), parameters=parameters)
     assert max(taken) == 1 / 20
 

@@ -22,7 +22,7 @@ from .._validation import check_positive
 from ..bounds import Bounds
 from ..distortion.base import Distortion, Items, Pairs
 from ..engines.base import Engine, sample
-from ..partition import Count, Partition
+from ..partition import Count, Partition, finest, spread
 from ..progress import Monitor, Temperature
 from ..state import Additive, State
 from ..status import Status
@@ -231,7 +231,8 @@ class Dual:
         return 1e-13 * (abs(stats.soft_min) + stats.distortion)
 
     def _newton(self, priced: Priced, stats: PricedStats, wrong: Array) -> Array:
-        active = (wrong != 0) | (priced.prices != 0)
+        # A price at its limit that the bound would have beyond it stays there.
+        active = (wrong != 0) | ((priced.prices != 0) & (np.abs(priced.prices) < self.penalty))
         # The curvature has the null vector 1 when all are active, and vanishes where responsibilities are hard.
         ridge = RIDGE * priced.beta * self.engine.n_items / self.mean_tau
         blocked = active
@@ -287,7 +288,8 @@ class Dual:
         n_components = len(self.bounds.upper)
         everything = (tuple(range(n_components)),)
         at = self.rest(Priced(1.0, self.distortion.origin(), everything, np.zeros(1)))
-        if not at.stats.mass.any():
+        apart = spread(self.engine, self.distortion)
+        if apart <= finest(self.engine, self.distortion, apart):  # items that do not differ have no transitions
             return at
         first = float(critical_values(self.engine, self.distortion, at, max_passes=6).beta[0])
         if not 0 < first < np.inf:
