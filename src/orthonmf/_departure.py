@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from ._typing import Array
 from .bounds import Bounds, n_bounds, parse_bounds, parse_loads
 from .certificate import CONSERVED, GAP, STATIONARY, Certificate
 from .distortion import REGISTRY
 from .distortion.base import Distortion
-from .engines.base import Engine, RawRows, mean_sqnorm
+from .engines.base import Engine, mean_sqnorm
 from .exceptions import InfeasibleCapacityError, InvalidInputError
-from .state import Additive
+from .passes.hard import MeanReach, Reach
 
 __all__ = ["asked_bounds", "departure"]
 
@@ -142,20 +141,7 @@ def _of_items(model: Any, engine: Engine) -> Iterator[str]:
         yield "the reference is far from the samples"
 
 
-@dataclass(frozen=True)
-class _Reach(Additive):
-    count: int
-    weight: float
-    reach: float
-
-
 def _mean_reach(engine: Engine, distortion: Distortion) -> float:
     """Mean distance ‖x'‖ of the items from the reference."""
-
-    def kernel(raw: RawRows, where: slice) -> _Reach:
-        items = distortion.items(raw, engine.block_weight(where))
-        root: Array = np.sqrt(np.maximum(items.sq, 0))
-        return _Reach(len(items), float(items.weight.sum()), float(items.weight @ root))
-
-    total: _Reach = engine.reduce(kernel)
+    total: Reach = engine.run(distortion, MeanReach()).total
     return total.reach / total.weight if total.weight > 0 else 0.0

@@ -11,10 +11,11 @@ import numpy as np
 from ._typing import Array, Labels
 from .assignment import BLOCK, certify, draft, transport
 from .bounds import Bounds
-from .distortion.base import Distortion, Items
+from .distortion.base import Distortion
 from .engines.base import Engine
 from .engines.threads import ThreadTeam
-from .partition import OPTIMISM, PATIENCE, REST, Count, Keep, Partition, centered, forget, labelled_pass, rank_within, steps
+from .partition import OPTIMISM, PATIENCE, REST, Keep, Partition, centered, forget, labelled_pass, rank_within, steps
+from .passes.hard import Costs
 
 # On more items than this an alternation ends when its centres are steady: when one more step would move none by more than this, relative
 # to the spread of its own component. A certificate allows 2e-3; rounding and the last labels need some of it.
@@ -51,25 +52,15 @@ class ItemCosts:
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """Place and costs (rows, n_components) of each block."""
+        costs = Costs(self.centers)
         for where, items in self.engine.visit(self.distortion):
-            yield where, self._block(items)
-
-    def _block(self, items: Items) -> Array:
-        distance = self.distortion.pairs(items, self.centers).distance
-        return (np.maximum(distance, 0) * items.weight).T.astype(np.float64)
+            yield where, costs(items, {}).columns["costs"]
 
     def held(self) -> ItemCosts | Array:
         """The costs as an array, where they are few."""
         if self.n_items * self.n_components > HELD_COSTS:
             return self
-        costs = np.empty((self.n_items, self.n_components))
-
-        def kernel(items: Items, where: slice) -> Count:
-            costs[where] = self._block(items)
-            return Count(len(items))
-
-        self.engine.reduce_items(self.distortion, kernel)
-        return costs
+        return self.engine.run(self.distortion, Costs(self.centers)).columns["costs"]
 
 
 @dataclass(frozen=True)

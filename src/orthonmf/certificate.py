@@ -17,10 +17,11 @@ from ._typing import Array, Labels
 from .bounded import Bounded, ItemCosts, load_gap
 from .bounds import Bounds
 from .distortion.base import Distortion
-from .engines.base import Engine, RawRows
-from .partition import ITEM_ROUNDINGS, NEGLIGIBLE, hard_stats
+from .engines.base import Engine
+from .partition import ITEM_ROUNDINGS, NEGLIGIBLE
+from .passes.audit import Audit, AuditSums
+from .passes.raw import Residual, Scalar
 from .solvers.base import loads
-from .state import Additive
 
 # Eigenvalues of a matrix of side s take as long as this many s³ multiplications of a product of matrices.
 EIGENVALUE_PRODUCTS = 8
@@ -211,48 +212,12 @@ class Claim:
     summed: bool = False
 
 
-@dataclass(frozen=True)
-class _Audit(Additive):
-    """Sums of one pass, in float64.
-
-    Attributes
-    ----------
-    count : int
-    weight : float
-        Σ ω.
-    mass, sizes, sums
-        As in ``HardStats``.
-    cost : ndarray of shape (n_components,)
-        Σ w ‖x − scale · center‖² with the best scales, by component.
-    reach : ndarray of shape (n_components,)
-        Σ ω ‖x'‖² of what was summed to make the centres, by component.
-    gain : float
-        What every item saves by going to its nearest component.
-    misplaced : int
-    residual : float
-        Σ w ‖x − scale · center‖² with the scales that are claimed.
-    energy : float
-        Σ w ‖x‖².
-    """
-
-    count: int
-    weight: float
-    mass: Array
-    sizes: Labels
-    sums: Array
-    cost: Array
-    reach: Array
-    gain: float
-    misplaced: int
-    residual: float
-    energy: float
-
-
 def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds | None = None, prices: Array | None = None) -> Certificate:
     """Recompute every claim of a factorisation from the data; good ``prices`` make the proof under bounds short."""
     exact, n_components = engine.doubled(), len(claim.components)
     centers = distortion.to_frame(claim.components)
-    audit: _Audit = exact.reduce(_Auditor(exact, distortion, claim, centers))
+    work = Audit(distortion, centers, claim.components, 4 * (NEGLIGIBLE + engine.n_dims) * claim.eps, formed=exact.forms_rows)
+    audit: AuditSums = exact.run(None, work, {"labels": claim.labels, "scale": claim.scale}).total
     in_time = exact.pass_seconds * _passes_of_bound(exact, n_components) <= engine.team.left()
     rounding = _rounding(exact, claim, audit)
     found = Certificate(
@@ -279,68 +244,10 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
     return replace(found, gap=proven if np.isinf(proven) else _beyond(proven * audit.residual, rounding, audit))
 
 
-@dataclass(frozen=True)
-class _Residual(Additive):
-    count: int
-    total: float
-
-
 def squared_error(engine: Engine, claim: Claim) -> float:
     """Σ w ‖x − scale · center‖², by explicit residuals, in the units of the engine."""
-    exact = engine.doubled()
-
-    def kernel(raw: RawRows, where: slice) -> _Residual:
-        residual = raw.residual_sq(claim.scale[where], claim.labels[where], claim.components)
-        return _Residual(raw.n_items, float(engine.block_weight(where) @ residual))
-
-    found: _Residual = exact.reduce(kernel)
+    found: Scalar = engine.doubled().run(None, Residual(claim.components), {"labels": claim.labels, "scale": claim.scale}).total
     return found.total
-
-
-@dataclass(frozen=True)
-class _Auditor:
-    """The pass over the data: one block to its sums."""
-
-    engine: Engine
-    distortion: Distortion
-    claim: Claim
-    centers: Array
-
-    def __call__(self, raw: RawRows, where: slice) -> _Audit:
-        claim, distortion = self.claim, self.distortion
-        weight, labels, sq = self.engine.block_weight(where), claim.labels[where], raw.sqnorms()
-        items = distortion.items(raw, weight)
-        pairs = distortion.pairs(items, self.centers)
-        stats = hard_stats(distortion, items, pairs, labels)
-        points, mine = distortion.to_data(self.centers), (labels, np.arange(len(labels)))
-        own = raw.residual_sq(distortion.scales(pairs.inner[mine], sq), labels, points)
-        nearest = pairs.distance.argmin(axis=0)
-        least = own
-        if (nearest != labels).any():
-            best = raw.residual_sq(distortion.scales(pairs.inner[nearest, mine[1]], sq), nearest, points)
-            least = np.where(nearest == labels, own, np.minimum(own, best))
-        # ω‖x'‖² is in the units of w‖x‖²; where items are not formed, what is summed is as large as they are.
-        reach = items.weight * items.sq if self.engine.forms_rows else weight * sq
-        return _Audit(
-            count=len(labels),
-            weight=float(items.weight.sum()),
-            mass=stats.mass,
-            sizes=stats.sizes,
-            sums=stats.sums,
-            cost=np.bincount(labels, weight * own, len(points)),
-            reach=np.bincount(labels, reach, len(points)),
-            gain=float(weight @ (own - least)),
-            misplaced=int(np.count_nonzero(weight * (own - least) > self._distance_rounding(weight * (own + least), reach))),
-            residual=float(weight @ raw.residual_sq(claim.scale[where], labels, claim.components)),
-            energy=float(weight @ sq),
-        )
-
-    def _distance_rounding(self, distance: Array, reach: Array) -> Array:
-        """By how much a difference of two distances that a fit takes in the type of X may err.
-
-        Σ of p products x'·y' errs by p ε ‖x'‖ ‖y'‖, and ‖y'‖ ≤ ‖x'‖ + √d.
-        """
-        return 4 * (NEGLIGIBLE + self.engine.n_dims) * self.claim.eps * (reach + distance)
 
 
 def _summation(engine: Engine) -> float:
@@ -348,7 +255,7 @@ def _summation(engine: Engine) -> float:
     return (max(where.stop - where.start for where in engine.slices) + len(engine.slices)) * float(np.finfo(float).eps)
 
 
-def _rounding(engine: Engine, claim: Claim, audit: _Audit) -> float:
+def _rounding(engine: Engine, claim: Claim, audit: AuditSums) -> float:
     """What a difference of squared errors may be off by: of float64, and of the type in which centres and scales are stored."""
     step = np.sqrt(engine.n_dims) * claim.center_step + claim.scale_step
     weight = engine.n_items if engine.weight is None else float(engine.weight.sum())
@@ -357,7 +264,7 @@ def _rounding(engine: Engine, claim: Claim, audit: _Audit) -> float:
     return float(stored + formed)
 
 
-def _beyond(gain: float, rounding: float, audit: _Audit) -> float:
+def _beyond(gain: float, rounding: float, audit: AuditSums) -> float:
     """A gain as a fraction of the squared error; 0 where it is rounding."""
     if gain <= rounding:
         return 0.0
@@ -381,7 +288,7 @@ def _passes_of_bound(engine: Engine, n_components: int) -> float:
     return (products + eigenvalues) / (4 * engine.n_items * engine.n_dims * n_components)
 
 
-def _steps(engine: Engine, distortion: Distortion, claim: Claim, centers: Array, audit: _Audit) -> Array:
+def _steps(engine: Engine, distortion: Distortion, claim: Claim, centers: Array, audit: AuditSums) -> Array:
     """How far each centre is from the best one, relative to the spread of its component; 0 where that is rounding."""
     mass = np.maximum(audit.mass, np.finfo(float).tiny)
     step = np.linalg.norm(distortion.center(audit.sums, mass) - centers, axis=1)

@@ -6,9 +6,10 @@ import numpy as np
 
 from ._typing import Array
 from .bounded import Bounded
-from .distortion.base import Distortion, Items
+from .distortion.base import Distortion
 from .engines.base import Engine
-from .partition import Count, Partition, centered, item_points
+from .partition import Partition, centered, item_points
+from .passes.hard import Weights
 
 # Up to this many items all partitions are compared: n items have 3ⁿ pairs of a set and a subset, nine some 20 000.
 EVERY_PARTITION = 9
@@ -52,16 +53,5 @@ def _subset_costs(engine: Engine, distortion: Distortion, members: Array) -> Arr
     """The cost of every subset (a row of ``members``) as one component."""
     # In coordinates of their own span, of which items have no more than their number.
     points = np.asarray(np.linalg.qr(item_points(engine, distortion, np.arange(engine.n_items)).T, mode="r")).T
-    weight = _weights(engine, distortion)
+    weight = engine.run(distortion, Weights()).columns["weight"]
     return np.array([distortion.least_cost(points[mine], weight[mine]) for mine in members])
-
-
-def _weights(engine: Engine, distortion: Distortion) -> Array:
-    weight = np.empty(engine.n_items)
-
-    def kernel(items: Items, where: slice) -> Count:
-        weight[where] = items.weight
-        return Count(len(items))
-
-    engine.reduce_items(distortion, kernel)
-    return weight

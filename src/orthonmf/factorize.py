@@ -22,7 +22,6 @@ from .number import Number, number_of_components
 from .number.cloud import effective_number
 from .partition import (
     Free,
-    HardStats,
     Keep,
     Partition,
     alternate,
@@ -35,6 +34,7 @@ from .partition import (
     sharpened,
     spread,
 )
+from .passes.hard import HardStats
 from .progress import Monitor, StopRequested, Temperature, plane
 from .refine import gains, refine, rehearsed
 from .sampling import coreset, mergeable, merged, unweighted
@@ -459,8 +459,7 @@ def _placed(engine: Engine, distortion: Distortion, bounds: Bounds, centers: Arr
 
     Where there are fewer centres than components, some stand for several.
     """
-    labels = np.full(engine.n_items, -1, dtype=np.intp)
-    nearest_pass(engine, distortion, centers, labels)
+    _, labels = nearest_pass(engine, distortion, centers)
     n_components = len(bounds.upper)
     sizes = loads(engine, labels, n_components)[:, None]
     outside = np.maximum(sizes - bounds.upper, 0) + np.maximum(bounds.lower - sizes, 0)
@@ -511,8 +510,7 @@ def _better_of(assigner: Bounded, starts: list[Start], max_passes: int) -> Parti
 
 def _nudged(engine: Engine, distortion: Distortion, centers: Array) -> Array:
     """One exact step, keeping components that would empty where they are."""
-    labels = np.full(engine.n_items, -1, dtype=np.intp)
-    stats = nearest_pass(engine, distortion, centers, labels)
+    stats, _ = nearest_pass(engine, distortion, centers)
     moved = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
     return np.where(stats.mass[:, None] > 0, moved, centers)
 
@@ -522,8 +520,7 @@ def _finished(engine: Engine, small: Engine, distortion: Distortion, search: Sea
     best, bounds = search.best, search.bounds
     centers, labels, prices = np.abs(distortion.to_data(best.centers)), best.labels, best.prices
     if bounds is None or labels is None:
-        labels = np.full(engine.n_items, -1, dtype=np.intp)
-        stats = nearest_pass(engine, distortion, distortion.to_frame(centers), labels)
+        stats, labels = nearest_pass(engine, distortion, distortion.to_frame(centers))
     else:
         place = np.argsort(bounds.order)
         centers, labels, prices = centers[place], bounds.order[labels], None if prices is None else prices[place]
@@ -555,8 +552,7 @@ def _stability(small: Engine, distortion: Distortion, number: Number | None, cen
     """How often each component comes back in halves of the items on which the number was found; NaN where none were drawn."""
     if number is None or not number.partitions:
         return np.full(len(centers), np.nan)
-    labels = np.full(small.n_items, -1, dtype=np.intp)
-    nearest_pass(small, distortion, distortion.to_frame(centers), labels)
+    _, labels = nearest_pass(small, distortion, distortion.to_frame(centers))
     return number.stability(labels, len(centers))
 
 

@@ -16,10 +16,10 @@ import scipy.sparse as sp
 from ._typing import Array, Labels
 from .certificate import Claim
 from .distortion import REGISTRY, Distortion
-from .engines.base import Engine, RawRows
+from .engines.base import Engine
 from .factorize import Result
-from .partition import Count, nearest_pass
-from .state import Additive
+from .partition import nearest_pass
+from .passes.raw import Inner, LabelSums, Sums
 
 
 def one_per_row(values: Array, labels: Labels, n_components: int, *, sparse: bool, dtype: Any) -> Any:
@@ -89,8 +89,7 @@ class Factors:
         centers = self.sample_centers(engine)
         if labels is None:
             distortion = self.distortion(engine)
-            labels = np.full(engine.n_items, -1, dtype=np.intp)
-            nearest_pass(engine, distortion, distortion.to_frame(centers), labels)
+            _, labels = nearest_pass(engine, distortion, distortion.to_frame(centers))
         if self.scaling == "none":
             return Assigned(labels, (1 / _root(self.weight))[labels])
         return Assigned(labels, np.ldexp(_inner(engine, centers, labels), -engine.shift))
@@ -150,30 +149,11 @@ def _feature_values(engine: Engine, result: Result, scaling: str, weight: Array)
 
 def _inner(engine: Engine, centers: Array, labels: Labels) -> Array:
     """x_i · center of its component, in float64 and the units of the engine, shape (n_items,)."""
-    inner = np.empty(engine.n_items)
-
-    def kernel(raw: RawRows, where: slice) -> Count:
-        inner[where] = raw.inner(labels[where], centers)
-        return Count(raw.n_items)
-
-    engine.doubled().reduce(kernel)
+    inner = engine.doubled().run(None, Inner(centers), {"labels": labels}).columns["inner"]
     return np.maximum(inner, 0.0)
-
-
-@dataclass(frozen=True)
-class _Sums(Additive):
-    count: int
-    sums: Array
 
 
 def _label_sums(engine: Engine, values: Array, labels: Labels, n_components: int) -> Array:
     """Σ values_i x_i over the items of each component, shape (n_components, n_dims)."""
-    nowhere = np.zeros(engine.n_dims)
-
-    def kernel(raw: RawRows, where: slice) -> _Sums:
-        weights = np.zeros((n_components, raw.n_items))
-        weights[labels[where], np.arange(raw.n_items)] = values[where]
-        return _Sums(raw.n_items, np.asarray(raw.framed(None, None, nowhere).tdot(weights), dtype=np.float64))
-
-    total: _Sums = engine.doubled().reduce(kernel)
+    total: Sums = engine.doubled().run(None, LabelSums(n_components, engine.n_dims), {"labels": labels, "values": values}).total
     return total.sums

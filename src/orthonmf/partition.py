@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 
 from ._typing import Array, Labels
-from .distortion.base import Distortion, Items, Pairs
+from .distortion.base import Distortion
 from .engines.base import Engine
-from .state import Additive
+from .passes.hard import HardStats, Labelled, Nearer, Nearest, OwnAndOther
 
 # Relative fall of the cost below which centres and labels are at rest.
 REST = 1e-11
@@ -24,38 +24,6 @@ SHARPENING_PASSES = 50
 NEGLIGIBLE = 64.0
 # Items that differ by no more than this many roundings of their size are equal.
 ITEM_ROUNDINGS = 4.0
-
-
-@dataclass(frozen=True)
-class HardStats(Additive):
-    """Sums of one hard pass.
-
-    Attributes
-    ----------
-    count : int
-    mass : ndarray of shape (n_components,)
-        Σ ω_i of the items of each component.
-    sizes : ndarray of shape (n_components,)
-        Items of each component.
-    cost : ndarray of shape (n_components,)
-        Σ ω_i d_i of the items of each component.
-    sums : ndarray of shape (n_components, n_coordinates)
-        What makes the new centres.
-    changed : int
-        Items whose label changed.
-    """
-
-    count: int
-    mass: Array
-    sizes: Labels
-    cost: Array
-    sums: Array
-    changed: int
-
-    @property
-    def total(self) -> float:
-        """Σ ω_i d_i."""
-        return float(self.cost.sum())
 
 
 @dataclass(frozen=True)
@@ -101,43 +69,16 @@ def forget(part: Partition) -> None:
     """Keep nothing."""
 
 
-def hard_stats(distortion: Distortion, items: Items, pairs: Pairs, labels: Labels, changed: int = 0) -> HardStats:
-    """The sums of one block for given labels."""
-    n_components, block = pairs.distance.shape
-    own = np.maximum(pairs.distance[labels, np.arange(block)], 0)
-    resp = np.zeros_like(pairs.distance)
-    resp[labels, np.arange(block)] = items.weight
-    return HardStats(
-        count=block,
-        mass=np.bincount(labels, items.weight, n_components),
-        sizes=np.bincount(labels, minlength=n_components),
-        cost=np.bincount(labels, items.weight * own, n_components),
-        sums=distortion.sums(items, resp, pairs.inner),
-        changed=changed,
-    )
-
-
-def nearest_pass(engine: Engine, distortion: Distortion, centers: Array, labels: Labels) -> HardStats:
-    """Give every item its nearest component (ties to the lowest index); writes ``labels``."""
-
-    def kernel(items: Items, where: slice) -> HardStats:
-        pairs = distortion.pairs(items, centers)
-        found = pairs.distance.argmin(axis=0)
-        changed = int(np.count_nonzero(found != labels[where]))
-        labels[where] = found
-        return hard_stats(distortion, items, pairs, found, changed)
-
-    stats: HardStats = engine.reduce_items(distortion, kernel)
-    return stats
+def nearest_pass(engine: Engine, distortion: Distortion, centers: Array, labels: Labels | None = None) -> tuple[HardStats, Labels]:
+    """Give every item its nearest component (ties to the lowest index); how many differ from ``labels`` is counted."""
+    before = np.full(engine.n_items, -1, dtype=np.intp) if labels is None else labels
+    found = engine.run(distortion, Nearest(centers), {"labels": before})
+    return found.total, found.columns["labels"]
 
 
 def labelled_pass(engine: Engine, distortion: Distortion, centers: Array, labels: Labels) -> HardStats:
     """The sums for given labels."""
-
-    def kernel(items: Items, where: slice) -> HardStats:
-        return hard_stats(distortion, items, distortion.pairs(items, centers), labels[where])
-
-    stats: HardStats = engine.reduce_items(distortion, kernel)
+    stats: HardStats = engine.run(distortion, Labelled(centers), {"labels": labels}).total
     return stats
 
 
@@ -148,10 +89,9 @@ def alternate(
 
     None when a component empties, or when the cost will clearly end above ``bound``. ``keep`` is told of every pass.
     """
-    labels = np.full(engine.n_items, -1, dtype=np.intp)
-    before = np.inf
+    labels, before = np.full(engine.n_items, -1, dtype=np.intp), np.inf
     for passes in range(max_passes):
-        stats = nearest_pass(engine, distortion, centers, labels)
+        stats, labels = nearest_pass(engine, distortion, centers, labels)
         if not stats.mass.all():
             return None
         keep(Partition(labels, centers, stats, at_rest=False))
@@ -192,8 +132,7 @@ def steps(engine: Engine, distortion: Distortion, part: Partition) -> Array:
 
 def sharpened(engine: Engine, distortion: Distortion, centers: Array) -> Array:
     """The centres at rest to rounding, for the labels that they give: an alternation stops when the cost no longer falls."""
-    labels = np.full(engine.n_items, -1, dtype=np.intp)
-    stats, before = nearest_pass(engine, distortion, centers, labels), np.inf
+    (stats, labels), before = nearest_pass(engine, distortion, centers), np.inf
     for _ in range(SHARPENING_PASSES):
         moved = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
         step = float(np.abs(moved - centers).max())
@@ -222,8 +161,7 @@ class Free:
 
     def assigned(self, centers: Array, prices: Array | None = None) -> Partition:
         """The nearest labels for given centres."""
-        labels = np.full(self.engine.n_items, -1, dtype=np.intp)
-        stats = nearest_pass(self.engine, self.distortion, centers, labels)
+        stats, labels = nearest_pass(self.engine, self.distortion, centers)
         return Partition(labels, centers, stats, at_rest=False)
 
     def alternate(self, centers: Array, prices: Array | None = None, *, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
@@ -278,27 +216,9 @@ class Distances:
     weight: Array
 
 
-@dataclass(frozen=True)
-class Count(Additive):
-    """Items seen by a pass that writes its results item by item."""
-
-    count: int
-
-
 def distances(engine: Engine, distortion: Distortion, part: Partition) -> Distances:
     """Distances of every item to its own centre and to the nearest other."""
-    own, second, sq, weight = np.empty((4, engine.n_items))
-
-    def kernel(items: Items, where: slice) -> Count:
-        distance = np.maximum(distortion.pairs(items, part.centers).distance, 0)
-        mine = part.labels[where], np.arange(len(items))
-        own[where], sq[where], weight[where] = distance[mine], items.sq, items.weight
-        distance[mine] = np.inf
-        second[where] = distance.min(axis=0)
-        return Count(len(items))
-
-    engine.reduce_items(distortion, kernel)
-    return Distances(own, second, sq, weight)
+    return Distances(**engine.run(distortion, OwnAndOther(part.centers), {"labels": part.labels}).columns)
 
 
 def refilled(engine: Engine, distortion: Distortion, centers: Array) -> Array:
@@ -306,9 +226,8 @@ def refilled(engine: Engine, distortion: Distortion, centers: Array) -> Array:
 
     Fewer centres come back when the items have no more distinct positions.
     """
-    labels = np.full(engine.n_items, -1, dtype=np.intp)
     while True:
-        stats = nearest_pass(engine, distortion, centers, labels)
+        stats, labels = nearest_pass(engine, distortion, centers)
         empty = np.flatnonzero(stats.mass == 0)
         if not empty.size:
             return centers
@@ -327,19 +246,14 @@ def opened(engine: Engine, distortion: Distortion, centers: Array, n_components:
     """Centres, and as many more as are missing: each time the item that is explained worst, while items differ."""
     explained = distances(engine, distortion, Free(engine, distortion).assigned(centers))
     least = np.maximum(item_rounding(engine, distortion), NEGLIGIBLE * np.finfo(engine.dtype).eps * explained.sq)
-    nearest = explained.own.copy()
-
-    def kernel(items: Items, where: slice) -> Count:
-        nearest[where] = np.minimum(nearest[where], np.maximum(distortion.pairs(items, centers[-1:]).distance[0], 0))
-        return Count(len(items))
-
+    nearest = explained.own
     while len(centers) < n_components:
         cost = np.where(nearest > least, nearest * explained.weight, 0.0)
         worst = int(cost.argmax())
         if cost[worst] == 0:
             break
         centers = np.vstack([centers, item_points(engine, distortion, np.array([worst]))])
-        engine.reduce_items(distortion, kernel)
+        nearest = engine.run(distortion, Nearer(centers[-1:]), {"nearest": nearest}).columns["nearest"]
     return centers
 
 

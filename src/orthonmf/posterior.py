@@ -20,7 +20,10 @@ from ._eckart_young import smaller_gram
 from ._typing import Array, Labels
 from .distortion.base import Distortion, Items
 from .engines.base import Engine, RawRows, sample, weighted_mean
-from .partition import NEGLIGIBLE, Count, finest, item_rounding, nearest_pass
+from .partition import NEGLIGIBLE, finest, item_rounding, nearest_pass
+from .passes.hard import Margins
+from .passes.raw import UnitWeight
+from .passes.soft import Posterior
 from .sampling import mergeable, merged
 from .solvers.gibbs import plain_step, soft_pass
 from .state import State, normalised_log
@@ -91,7 +94,7 @@ def fit_mixture(engine: Engine, distortion: Distortion, centers: Array, seed: in
     sampled = engine.team.passes - engine.passes
     small = sample(merged(engine)[0] if mergeable(engine) else engine, MIXTURE_ITEMS, seed)
     state = State(0.0, distortion.to_frame(centers), normalised_log(np.ones(len(centers))))
-    hard = nearest_pass(small, distortion, state.centers, np.full(small.n_items, -1, dtype=np.intp))
+    hard, _ = nearest_pass(small, distortion, state.centers)
     distance, least = hard.total / max(float(hard.mass.sum()), TINY), finest(small, distortion)
     n_directions, frame, before = _n_directions(small, distortion), _Counted(distortion), -np.inf
     for _ in range(MAX_PASSES):
@@ -125,53 +128,23 @@ def _n_directions(engine: Engine, distortion: Distortion) -> int:
 def _even(engine: Engine, distortion: Distortion) -> Engine:
     """The items with weights such that all of them have the same ω; those without any stay without."""
     even = engine.select(np.arange(engine.n_items))
-    size = np.zeros(engine.n_items)
-
-    def kernel(raw: RawRows, where: slice) -> Count:
-        size[where] = distortion.items(raw, np.ones(raw.n_items)).weight
-        return Count(raw.n_items)
-
-    even.reduce(kernel)
+    size = even.run(None, UnitWeight(distortion)).columns["weight"]
     even.weight = np.divide(1.0, size, out=np.zeros_like(size), where=size > TINY)
     return even
 
 
 def posterior(engine: Engine, distortion: Distortion, mixture: Mixture) -> Array:
     """p_ij (n_items, n_components) for a mixture in the units of the engine; π where an item has no direction."""
-    resp = np.empty((engine.n_items, len(mixture.share)))
     log_share = np.log(np.maximum(mixture.share, TINY))
-    centers, variance = distortion.to_frame(mixture.centers), mixture.deviation**2
-
-    def kernel(items: Items, where: slice) -> Count:
-        distance = distortion.pairs(items, centers).distance
-        distance -= distance.min(axis=0)
-        # Without any width, the nearest component takes all; of equally near ones each takes its share.
-        logit = log_share[:, None] + (np.where(distance > 0, -np.inf, 0.0) if variance == 0 else distance / (-2 * variance))
-        resp[where] = np.exp(logit - np.logaddexp.reduce(logit, axis=0)).T
-        return Count(len(items))
-
-    engine.doubled().reduce_items(distortion, kernel)  # β d would not bear the rounding of float32 items
+    work = Posterior(distortion.to_frame(mixture.centers), log_share, mixture.deviation**2)
+    resp = engine.doubled().run(distortion, work).columns["resp"]  # β d would not bear the rounding of float32 items
     return resp / resp.sum(axis=1, keepdims=True)
 
 
 def margins(engine: Engine, distortion: Distortion, centers: Array, labels: Labels) -> Array:
     """(d₂ − d₁) / max(d₁, d₂) of every item, for d₁ to its own centre and d₂ to the nearest other; 1 where there is no other."""
-    margin, centers = np.ones(engine.n_items), distortion.to_frame(centers)
-    equal = item_rounding(engine, distortion)
-
-    def kernel(items: Items, where: slice) -> Count:
-        # A distance is exact to the rounding of the item's own distance to the reference.
-        least = np.maximum(equal, NEGLIGIBLE * np.finfo(float).eps * items.sq)
-        distance = distortion.pairs(items, centers).distance
-        distance = np.where(distance > least, distance, 0.0)
-        mine = labels[where], np.arange(len(items))
-        own = distance[mine]
-        distance[mine] = np.inf
-        second = distance.min(axis=0)
-        larger = np.maximum(own, second)
-        margin[where] = np.divide(second - own, larger, out=np.zeros_like(own), where=larger > 0)
-        return Count(len(items))
-
-    if len(centers) > 1:
-        engine.doubled().reduce_items(distortion, kernel)
-    return margin
+    if len(centers) == 1:
+        return np.ones(engine.n_items)
+    # A distance is exact to the rounding of the item's own distance to the reference.
+    work = Margins(distortion.to_frame(centers), item_rounding(engine, distortion), float(NEGLIGIBLE * np.finfo(float).eps))
+    return engine.doubled().run(distortion, work, {"labels": labels}).columns["margin"]

@@ -20,17 +20,20 @@ import numpy as np
 
 from ._typing import Array, Labels
 from .batch import alternate_each, at_once, far_apart
-from .distortion.base import Distortion, Items
-from .engines.base import Engine, RawRows
-from .partition import Assigner, Count, Distances, Free, Partition, centered, distances, item_points, rank_within
-from .state import Additive
+from .distortion.base import Distortion
+from .engines.base import Engine
+from .partition import Assigner, Distances, Free, Partition, centered, distances, item_points, rank_within
+from .passes.hard import Weights
+from .passes.moves import AllDistances, BestMoves, BestPairs, MoveGains
+from .passes.raw import Keys
+from .passes.swaps import Sides, SwapCosts, Swaps
 
 # A result counts as better when the cost falls by more than this fraction.
 GAIN = 1e-9
 # On a sample, by more than this: smaller falls (most are of 1e-6, and each begins the search anew) say nothing about all items.
 SAMPLE_GAIN = 1e-4
-# Items tried as places for a component, and places whose distances to a block are held at once.
-PLACES, PLACES_AT_ONCE = 128, 32
+# Items tried as places for a component.
+PLACES = 128
 # On more items than this only alternation and moves see all of them; the swaps were searched for on a sample.
 MANY_ITEMS = 1 << 16
 # A swap that raises the cost by more than this factor before anything adapts is not tried. On 43 problems the swaps that paid started
@@ -327,30 +330,13 @@ def _first_of_each(labels: Labels, key: Array) -> Labels:
     return order[np.unique(labels[order], return_index=True)[1]]
 
 
-@dataclass(frozen=True)
-class _Side(Additive):
-    count: int
-    mass: Array
-    sums: Array
-
-
 def _halves(engine: Engine, distortion: Distortion, best: Partition, away: Distances) -> tuple[Array, Array]:
     """Every component split in two, by alternating within it from its centre and its farthest item."""
     farthest = _first_of_each(best.labels, -away.own * (away.weight > 0))
     halves = np.stack([best.centers, best.centers])
     halves[1, best.labels[farthest]] = item_points(engine, distortion, farthest)
-
-    def kernel(items: Items, where: slice) -> _Side:
-        mine = best.labels[where], np.arange(len(items))
-        pairs = [distortion.pairs(items, centers) for centers in halves]
-        second = pairs[1].distance[mine] < pairs[0].distance[mine]
-        resp = np.zeros((2, best.n_components, len(items)), dtype=pairs[0].distance.dtype)
-        resp[(second.astype(np.intp), *mine)] = items.weight
-        sums = [distortion.sums(items, part, pair.inner) for part, pair in zip(resp, pairs, strict=True)]
-        return _Side(len(items), resp.sum(axis=2, dtype=np.float64), np.stack(sums))
-
     for _ in range(SPLIT_PASSES):
-        side = engine.reduce_items(distortion, kernel)
+        side = engine.run(distortion, Sides(halves), {"labels": best.labels}).total
         both = (side.mass > 0).all(axis=0)[:, None]
         moved = [distortion.center(sums, _positive(mass)) for sums, mass in zip(side.sums, side.mass, strict=True)]
         halves = np.where(both, np.stack(moved), halves)
@@ -361,39 +347,14 @@ def _positive(mass: Array) -> Array:
     return np.maximum(mass, np.finfo(float).tiny)
 
 
-@dataclass(frozen=True)
-class _SwapCosts(Additive):
-    count: int
-    bare: Array
-    gain: Array
-    stir: Array
-
-
 def _rises(engine: Engine, distortion: Distortion, best: Partition, away: Distances, places: Places) -> tuple[Array, Array]:
     """What closing each component (columns) and opening one at each place (rows) adds to the cost, in one pass, two ways.
 
     Bare: items go to the nearest centre that is left, and no centre moves. Merged: the closed component joins another whose centre follows.
     """
-    n_components = best.n_components
-
-    def kernel(items: Items, where: slice) -> _SwapCosts:
-        member = np.zeros((len(items), n_components))
-        member[np.arange(len(items)), best.labels[where]] = 1
-        few = range(0, len(places.home), PLACES_AT_ONCE)
-        parts = [part(items, where, member, slice(start, start + PLACES_AT_ONCE)) for start in few]
-        return _SwapCosts(len(items), *(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-
-    def part(items: Items, where: slice, member: Array, chosen: slice) -> tuple[Array, Array, Array]:
-        distance = np.maximum(distortion.pairs(items, places.centers[chosen]).distance, 0)
-        own, second = away.own[where], away.second[where]
-        kept = np.minimum(distance, own)
-        gain = (own - kept) @ items.weight
-        at_home = best.labels[where] == places.home[chosen, None]
-        stir = np.where(at_home, np.maximum(distance - second, 0), own - kept) @ items.weight
-        moved = (np.minimum(distance, second) - kept) * items.weight
-        return moved @ member - gain[:, None], gain, stir
-
-    costs: _SwapCosts = engine.reduce_items(distortion, kernel)
+    work = Swaps(places.centers, places.home, best.n_components)
+    columns = {"labels": best.labels, "own": away.own, "second": away.second}
+    costs: SwapCosts = engine.run(distortion, work, columns).total
     merged = _merging(distortion, best).min(axis=1) - costs.gain[:, None]
     # A component reopened inside itself that neither loses nor gains items leads back to where it was.
     still = np.flatnonzero(costs.stir < STIR * best.stats.cost[places.home])
@@ -441,14 +402,7 @@ def _several(rises: Array, places: Places) -> Iterator[list[Swap]]:
 
 def equal_items(engine: Engine) -> Labels:
     """A group number for every item, the same for equal items."""
-    keys = np.empty(engine.n_items, dtype=np.uint64)
-
-    def kernel(raw: RawRows, where: slice) -> Count:
-        keys[where] = raw.keys()
-        return Count(where.stop - where.start)
-
-    engine.reduce(kernel)
-    return np.unique(keys, return_inverse=True)[1]
+    return np.unique(engine.run(None, Keys()).columns["key"], return_inverse=True)[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -512,34 +466,18 @@ def _n_rounds(engine: Engine, part: Partition) -> int:
 
 def _move_gains(engine: Engine, distortion: Distortion, best: Partition, groups: Labels | None) -> tuple[Array, Labels]:
     """What moving each item (with its equals) to its best other component gains, and that component."""
-    gain, target = np.zeros(engine.n_items), np.zeros(engine.n_items, dtype=np.intp)
     weight = _group_weight(engine, distortion, groups)
-
-    def kernel(items: Items, where: slice) -> Count:
-        pairs = distortion.pairs(items, best.centers)
-        mine = best.labels[where], np.arange(len(items))
-        block = Items(items.rows, items.along, items.sq, items.weight if weight is None else weight[where])
-        leave = distortion.leave(block, pairs, best.stats.mass, best.stats.cost)[mine]
-        join = distortion.join(block, pairs, best.stats.mass, best.stats.cost)
-        join[mine] = np.inf
-        target[where] = join.argmin(axis=0)
-        gain[where] = leave - join.min(axis=0)
-        return Count(len(items))
-
-    engine.reduce_items(distortion, kernel)
-    return gain, target
+    work = MoveGains(best.centers, best.stats.mass, best.stats.cost, together=weight is not None)
+    columns = {"labels": best.labels, **({} if weight is None else {"together": weight})}
+    found = engine.run(distortion, work, columns).columns
+    return found["gain"], found["target"]
 
 
 def _exact_gains(engine: Engine, distortion: Distortion, best: Partition, groups: Labels | None) -> tuple[Array, Labels]:
     """The same for few items, where the other gains are right to second order only."""
     whole = np.arange(engine.n_items)
-    distance, weight = np.empty((best.n_components, engine.n_items)), np.empty(engine.n_items)
-
-    def kernel(items: Items, where: slice) -> Count:
-        distance[:, where], weight[where] = distortion.pairs(items, best.centers).distance, items.weight
-        return Count(len(items))
-
-    engine.reduce_items(distortion, kernel)
+    found = engine.run(distortion, AllDistances(best.centers)).columns
+    distance, weight = found["distance"].T, found["weight"]
     together = _group_weight(engine, distortion, groups)
     moving = weight if together is None else together
     costs = distortion.exact_moves(item_points(engine, distortion, whole), weight, moving, best.labels, distance)
@@ -554,13 +492,7 @@ def _group_weight(engine: Engine, distortion: Distortion, groups: Labels | None)
     """Σ ω over the equals of every item; None where no two items are equal."""
     if groups is None or groups.max(initial=0) + 1 == engine.n_items:
         return None
-    weight = np.empty(engine.n_items)
-
-    def kernel(items: Items, where: slice) -> Count:
-        weight[where] = items.weight
-        return Count(len(items))
-
-    engine.reduce_items(distortion, kernel)
+    weight = engine.run(distortion, Weights()).columns["weight"]
     return np.bincount(groups, weight)[groups]
 
 
@@ -604,36 +536,10 @@ def _one_each(
     return moves
 
 
-@dataclass(frozen=True)
-class _BestPairs:
-    """For every ordered pair of components the item whose move gains most, and the gain: the larger wins, ties go to the first."""
-
-    count: int
-    gain: Array
-    item: Labels
-
-    def __add__(self, other: _BestPairs) -> _BestPairs:
-        better = other.gain > self.gain
-        return _BestPairs(self.count + other.count, np.where(better, other.gain, self.gain), np.where(better, other.item, self.item))
-
-
 def _exchanges(engine: Engine, distortion: Distortion, best: Partition, refused: set[tuple[int, ...]]) -> list[Move]:
     """Exchanges of two items that should pay, between different components: sizes stay as they are."""
-    n_components = best.n_components
-
-    def kernel(items: Items, where: slice) -> _BestPairs:
-        pairs = distortion.pairs(items, best.centers)
-        labels = best.labels[where]
-        leave = distortion.leave(items, pairs, best.stats.mass, best.stats.cost)[labels, np.arange(len(items))]
-        gains = leave - distortion.join(items, pairs, best.stats.mass, best.stats.cost)
-        gain, item = np.full((n_components, n_components), -np.inf), np.full((n_components, n_components), -1)
-        for source in np.unique(labels):
-            mine = np.flatnonzero(labels == source)
-            top = mine[gains[:, mine].argmax(axis=1)]
-            gain[source], item[source] = gains[np.arange(n_components), top], where.start + top
-        return _BestPairs(len(items), gain, item)
-
-    found: _BestPairs = engine.reduce_items(distortion, kernel)
+    work = BestMoves(best.centers, best.stats.mass, best.stats.cost)
+    found: BestPairs = engine.run(distortion, work, {"labels": best.labels}).total
     both = np.triu(found.gain + found.gain.T, 1)
     used: set[int] = set()
     moves = []

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ._typing import Array, Labels
-from .distortion.base import Distortion, Items
-from .engines.base import Engine, RawRows
-from .partition import Count, item_points
-from .state import Additive
+from .distortion.base import Distortion
+from .engines.base import Engine
+from .partition import item_points
+from .passes.raw import Keys
+from .passes.samples import LeastCost, Shares, ShareSums
 
 # Equal items are merged where a copy of all items takes no more numbers than this.
 MERGE_NUMBERS = 1 << 22
@@ -29,13 +28,8 @@ def merged(engine: Engine) -> tuple[Engine, Labels]:
     Equal items become one with the sum of their weights; items without weight are left out (−1). The order is by norm, so that neither
     repeating items instead of weighting them nor the order in which they were given changes anything.
     """
-    keys, size = np.empty(engine.n_items, dtype=np.uint64), np.empty(engine.n_items)
-
-    def kernel(raw: RawRows, where: slice) -> Count:
-        keys[where], size[where] = raw.keys(), raw.sqnorms()
-        return Count(raw.n_items)
-
-    engine.reduce(kernel)
+    found = engine.run(None, Keys()).columns
+    keys, size = found["key"], found["sq"]
     weight = engine.block_weight(slice(0, engine.n_items))
     heavy = np.flatnonzero(weight > 0)
     _, first, group = np.unique(keys[heavy], return_index=True, return_inverse=True)
@@ -70,29 +64,15 @@ def unweighted(sample: Engine) -> Engine:
     return same
 
 
-@dataclass(frozen=True)
-class _Shares(Additive):
-    count: int
-    cost: float
-    mass: Array
-
-
 def _drawn(engine: Engine, distortion: Distortion, centers: Array, n_items: int, seed: int) -> Engine:
-    cost, mass = np.empty((2, engine.n_items))
-    labels = np.empty(engine.n_items, dtype=np.int32)
-
-    def kernel(items: Items, where: slice) -> _Shares:
-        distance = distortion.pairs(items, centers).distance
-        labels[where], mass[where] = distance.argmin(axis=0), items.weight
-        cost[where] = items.weight * np.maximum(distance.min(axis=0), 0)
-        return _Shares(len(items), float(cost[where].sum()), np.bincount(labels[where], items.weight, len(centers)))
-
-    whole: _Shares = engine.reduce_items(distortion, kernel)
+    found = engine.run(distortion, Shares(centers))
+    whole: ShareSums = found.total
+    cost, mass, labels = (found.columns[name] for name in ("cost", "mass", "labels"))
     if not whole.mass.any():
         return engine
-    cost /= max(whole.cost, np.finfo(float).tiny)
-    mass *= (1 / np.maximum(whole.mass, np.finfo(float).tiny) / np.count_nonzero(whole.mass))[labels]
-    chance = _chances(np.add(cost, mass, out=cost), n_items)
+    cost = cost / max(whole.cost, np.finfo(float).tiny)
+    mass = mass * (1 / np.maximum(whole.mass, np.finfo(float).tiny) / np.count_nonzero(whole.mass))[labels]
+    chance = _chances(cost + mass, n_items)
     chosen = np.flatnonzero(np.random.default_rng(seed).random(engine.n_items) < chance)
     small = engine.select(chosen)
     small.weight = (1.0 if engine.weight is None else engine.weight[chosen]) / chance[chosen]
@@ -115,14 +95,8 @@ def _apart(engine: Engine, distortion: Distortion, n_centers: int, seed: int) ->
     rng = np.random.default_rng(seed)
     cost = np.full(engine.n_items, np.inf)
     centers = distortion.origin()
-
-    def kernel(items: Items, where: slice) -> Count:
-        distance = distortion.pairs(items, centers[-1:]).distance[0]
-        np.minimum(cost[where], items.weight * np.maximum(distance, 0), out=cost[where])
-        return Count(len(items))
-
     for _ in range(n_centers):
-        engine.reduce_items(distortion, kernel)
+        cost = engine.run(distortion, LeastCost(centers[-1:]), {"cost": cost}).columns["cost"]
         if not cost.any():
             break
         chosen = np.searchsorted(np.cumsum(cost), rng.random() * cost.sum())

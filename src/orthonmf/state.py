@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ._typing import Array
-
-
-class Additive:
-    """A frozen record whose fields add: the sum over blocks is the sum over the data."""
-
-    def __add__(self, other: Self) -> Self:
-        names = [field.name for field in fields(self)]  # type: ignore[arg-type]
-        return type(self)(*(getattr(self, name) + getattr(other, name) for name in names))
+from .passes.base import Additive
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from ._typing import Array
-from .distortion.base import Distortion, Items, Pairs, between, soft
+from .distortion.base import Distortion, Items, Pairs, between
 from .engines.base import Engine
-from .partition import Count
+from .passes.critical import Children, ChildSums, Farthest, Largest, MeanDistances, Moments, Scan, ScanSums, WorstExplained
 from .solvers.gibbs import Settled
-from .state import Additive, State, normalised_log
+from .state import State, normalised_log
 
 # Relative change of a critical value at which its iteration stops, and the passes it may take.
 CRITICAL_TOL, CRITICAL_PASSES = 1e-3, 16
@@ -31,8 +31,6 @@ PLACES, PLACE_STEPS = 32, 3
 ONE_PLACE, FAR = 1.0, 1e-2
 # A child pays when c exceeds Σ ω by this; below, rounding and the residual of a settled state could do it.
 EXCESS = 1e-4
-# Exponents above this would overflow; a child there pays whatever its exact value is.
-MAX_EXPONENT = 300.0
 # Components with β‖y_j − y_l‖² below this have not separated, and one with less than this mass is gone.
 SEPARATION, MIN_MASS = 1e-4, 1e-9
 # A number of components whose persistence log(β_{m+1} / β_m) stays below this does not stand out: a structureless cloud of points
@@ -55,29 +53,6 @@ class Criticals:
     directions: Array
 
 
-@dataclass(frozen=True)
-class _Moments(Additive):
-    count: int
-    moments: Array
-
-
-@dataclass(frozen=True)
-class _Farthest:
-    """Per component the largest p_ij d_ij and its item: blocks propose, the larger wins, ties go to the first."""
-
-    count: int
-    score: Array
-    points: Array
-
-    def __add__(self, other: _Farthest) -> _Farthest:
-        better = other.score > self.score
-        return _Farthest(
-            self.count + other.count,
-            np.where(better, other.score, self.score),
-            np.where(better[:, None], other.points, self.points),
-        )
-
-
 class Rested(Protocol):
     """What a critical value is asked of: components at rest, with responsibilities and sums."""
 
@@ -87,44 +62,20 @@ class Rested(Protocol):
     @property
     def stats(self) -> Any: ...
 
-    def responsibilities(self, distortion: Distortion, items: Items) -> tuple[Array, Pairs]:
+    def responsibilities(self, items: Items) -> tuple[Array, Pairs]:
         """ω_i p_ij (k, block) and the distances of a block."""
         ...
 
 
-def _farthest(engine: Engine, distortion: Distortion, at: Rested) -> Array:
-    """For each component the item that it explains worst, as a centre."""
-
-    def kernel(items: Items, where: slice) -> _Farthest:
-        resp, pairs = at.responsibilities(distortion, items)
-        score = np.divide(resp, items.weight, out=np.zeros_like(resp), where=items.weight > 0) * pairs.distance
-        best = score.argmax(axis=1)
-        return _Farthest(len(items), score[np.arange(len(best)), best], distortion.points(items, best))
-
-    found: _Farthest = engine.reduce_items(distortion, kernel)
-    return found.points
-
-
 def largest_distance(engine: Engine, distortion: Distortion, state: State) -> float:
     """The largest distance of a weighted item to its nearest centre."""
-    away = np.zeros(engine.n_items)
-
-    def kernel(items: Items, where: slice) -> Count:
-        away[where] = np.where(items.weight > 0, distortion.pairs(items, state.centers).distance.min(axis=0), 0.0)
-        return Count(len(items))
-
-    engine.reduce_items(distortion, kernel)
-    return float(away.max())
+    farthest: Largest = engine.run(distortion, Farthest(state.centers)).total
+    return farthest.value
 
 
 def _pencil(engine: Engine, distortion: Distortion, at: Rested, directions: Array) -> Array:
     """(ψ, N ψ, R ψ) of every component in one pass, shape (3, k, n_coordinates)."""
-
-    def kernel(items: Items, where: slice) -> _Moments:
-        resp, pairs = at.responsibilities(distortion, items)
-        return _Moments(len(items), distortion.moments(items, resp, pairs, at.state.centers, directions))
-
-    moments = engine.reduce_items(distortion, kernel).moments
+    moments = engine.run(distortion, Moments(at, directions)).total.moments
     return np.stack([directions, *distortion.pencil(at.stats, at.state.centers, directions, moments)])
 
 
@@ -140,7 +91,7 @@ def critical_values(
     """Least ψᵀNψ / ψᵀRψ of every component: a locally optimal iteration on three vectors, all components at once."""
     centers = at.state.centers
     if start is None or start.shape != centers.shape:
-        start = _farthest(engine, distortion, at) - centers
+        start = engine.run(distortion, WorstExplained(at)).total.points - centers
     fresh = _directions(distortion, start, centers)
     best = last = _pencil(engine, distortion, at, fresh)
     beta, weights = _ritz(best[:, :, None])
@@ -222,14 +173,6 @@ class Child:
         return self.excess > EXCESS + self.unrest
 
 
-@dataclass(frozen=True)
-class _Scan(Additive):
-    count: int
-    first: Array
-    second: Array
-    slope: Array
-
-
 def scan(engine: Engine, distortion: Distortion, at: Settled, criticals: Criticals) -> list[Child]:
     """The best child of each component along ± its direction.
 
@@ -239,24 +182,7 @@ def scan(engine: Engine, distortion: Distortion, at: Settled, criticals: Critica
     state = at.state
     reach = SCAN_STEPS / np.sqrt(2 * state.beta)
     steps = np.concatenate([-reach[::-1], reach])
-
-    def kernel(items: Items, where: slice) -> _Scan:
-        resp, pairs, log_z = soft(distortion, items, state)
-        logits = -state.beta * pairs.distance - log_z
-        mean = np.divide((resp * pairs.distance).sum(axis=0), items.weight, out=np.zeros(len(items)), where=items.weight > 0)
-        lag = mean - pairs.distance
-        projections = distortion.projections(items, state.centers, criticals.directions)
-        first, second, slope = np.empty((3, state.n_components, len(steps)))
-        for column, step in enumerate(steps):
-            change = distortion.change(pairs.inner, projections, np.full(state.n_components, step))
-            ratio = np.exp(np.minimum(logits - state.beta * change, MAX_EXPONENT))
-            weighted = ratio * items.weight
-            first[:, column] = weighted.sum(axis=1)
-            slope[:, column] = np.einsum("kb,kb->k", weighted, lag - change)
-            second[:, column] = np.square(ratio - 1) @ items.weight
-        return _Scan(len(items), first, second, slope)
-
-    total: _Scan = engine.reduce_items(distortion, kernel)
+    total: ScanSums = engine.run(distortion, Scan(state, criticals.directions, steps)).total
     rows, best = np.arange(state.n_components), total.first.argmax(axis=1)
     excess, slope = total.first[rows, best] - at.stats.weight, total.slope[rows, best]
     mass = excess / np.maximum(total.second[rows, best], np.finfo(float).tiny)
@@ -278,15 +204,6 @@ def scan(engine: Engine, distortion: Distortion, at: Settled, criticals: Critica
     ]
 
 
-@dataclass(frozen=True)
-class _Gains(Additive):
-    count: int
-    mass: Array
-    sums: Array
-    second: Array
-    slope: Array
-
-
 def elsewhere(engine: Engine, distortion: Distortion, at: Settled, places: Array) -> Child | None:
     """The best child near one of some ``places`` (m, n_coordinates), where it pays and is far from all centres.
 
@@ -294,30 +211,11 @@ def elsewhere(engine: Engine, distortion: Distortion, at: Settled, places: Array
     steps climb c(y): its maxima are the best centres for the weights ω exp(−β d)/Z.
     """
     state = at.state
-    log_z, mean = np.empty(engine.n_items), np.zeros(engine.n_items)
-
-    def survey(items: Items, where: slice) -> Count:
-        resp, now, log_z[where] = soft(distortion, items, state)
-        np.divide((resp * now.distance).sum(axis=0), items.weight, out=mean[where], where=items.weight > 0)
-        return Count(len(items))
-
-    def kernel(items: Items, where: slice) -> _Gains:
-        pairs = distortion.pairs(items, places)
-        ratio = np.exp(np.minimum(-state.beta * pairs.distance - log_z[where], MAX_EXPONENT))
-        weighted = ratio * items.weight
-        return _Gains(
-            count=len(items),
-            mass=weighted.sum(axis=1),
-            sums=distortion.sums(items, weighted, pairs.inner),
-            second=np.square(ratio - 1) @ items.weight,
-            slope=np.einsum("kb,kb->k", weighted, mean[where] - pairs.distance),
-        )
-
-    engine.reduce_items(distortion, survey)
+    survey = engine.run(distortion, MeanDistances(state)).columns
     for _ in range(PLACE_STEPS):
-        gains: _Gains = engine.reduce_items(distortion, kernel)
+        gains: ChildSums = engine.run(distortion, Children(state.beta, places), survey).total
         places = distortion.center(gains.sums, np.maximum(gains.mass, np.finfo(float).tiny))
-    gains = engine.reduce_items(distortion, kernel)
+    gains = engine.run(distortion, Children(state.beta, places), survey).total
     best = int(gains.mass.argmax())
     excess, slope = gains.mass[best] - at.stats.weight, gains.slope[best]
     # c grows exponentially: far past the transition its tangent says nothing about where it was.

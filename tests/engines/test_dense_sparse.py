@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -16,11 +17,34 @@ from orthonmf.engines.dense import DenseEngine
 from orthonmf.engines.sparse import SparseEngine
 from orthonmf.engines.threads import TimeLimitReached
 from orthonmf.exceptions import IntegrityError
-from orthonmf.partition import Count
+from orthonmf.passes.base import INDEX, Count, Found
+from orthonmf.passes.raw import Energy, Keys
 from orthonmf.refine import equal_items
 
 ROUNDING = {np.float64: 1e-13, np.float32: 1e-5}  # sums of some hundred terms of size one
 KINDS = ("dense", "sparse")
+
+
+@dataclass(frozen=True)
+class Liar:
+    """A pass that counts its first item more or less often than once."""
+
+    lie: int
+    reads = (INDEX,)
+
+    def __call__(self, items, columns):
+        return Found(Count(items.rows.n_items + self.lie * (columns[INDEX][0] == 0)))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A pass that shows what it is given."""
+
+    reads = ()
+
+    def __call__(self, items, columns):
+        rows = items.rows.take(np.arange(len(items)))
+        return Found(Count(len(items)), {"rows": rows, "along": items.along, "sq": items.sq, "weight": items.weight})
 
 
 def build(kind, X, weight=None, *, shift=0, team=None):
@@ -169,36 +193,26 @@ class TestBlocks:
         X = np.random.default_rng(1).gamma(1.0, size=(20_000, 3))
         weight = np.random.default_rng(2).gamma(1.0, size=len(X))
         engine = build(kind, X, weight)
-        found = np.empty(len(X))
-
-        def kernel(raw, where):
-            found[where] = engine.block_weight(where) * raw.sqnorms()
-            return Count(raw.n_items)
-
-        assert engine.reduce(kernel).count == len(X)
-        assert_allclose(found, weight * np.sum(X**2, axis=1), rtol=1e-13)
+        found = engine.run(None, Keys())
+        assert len(engine.slices) > 1
+        assert found.total.count == len(X)
+        assert_allclose(found.columns["sq"], np.sum(X**2, axis=1), rtol=1e-13)
+        assert_allclose(engine.run(None, Energy()).total.total, weight @ np.sum(X**2, axis=1), rtol=1e-13)
 
     def test_lost_or_repeated_block_is_an_error(self, kind):
         engine = build(kind, np.ones((20_000, 3)))
         for lie in (-1, 1):
             with pytest.raises(IntegrityError, match="20000"):
-                engine.reduce(lambda raw, where, lie=lie: Count(raw.n_items + lie * (where.start == 0)))
+                engine.run(None, Liar(lie))
 
     @pytest.mark.parametrize("scaling", ["item", "none"])
     def test_framed_items_are_the_same_when_kept(self, kind, scaling):
         X, weight = data(0)
         engine = build(kind, X, weight)
         distortion = REGISTRY[scaling].about(weighted_mean(engine))
-        seen = []
-
-        def kernel(items, where):
-            seen.append((items.rows.take(np.arange(len(items))), items.along, items.sq, items.weight))
-            return Count(len(items))
-
-        for _ in range(2):
-            engine.reduce_items(distortion, kernel)
-        for first, second in zip(*seen, strict=True):
-            assert_array_equal(first, second)
+        first, second = (engine.run(distortion, Seen()).columns for _ in range(2))
+        for name, values in first.items():
+            assert_array_equal(values, second[name])
 
 
 class TestShift:

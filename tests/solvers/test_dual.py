@@ -12,6 +12,7 @@ from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.base import weighted_mean
 from orthonmf.engines.dense import DenseEngine
+from orthonmf.passes.priced import priced_soft
 from orthonmf.progress import Monitor
 from orthonmf.solvers import dual
 from orthonmf.solvers.dual import Dual, Priced
@@ -46,7 +47,7 @@ def all_items(problem):
 
 def responsibilities(problem, priced):
     """p, shape (n_items, n_components)."""
-    return problem.responsibilities(all_items(problem), priced)[0].T
+    return priced_soft(all_items(problem), priced, problem.floor)[0].T
 
 
 def random_problem(seed, scaling, lower=(0, 0, 14), upper=(6, 20, 20), **options):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .base import Distortion, Items, Pairs, soft
+from .base import Distortion, Items, Pairs
 from .euclidean import Euclidean
 from .line import Line
 
 REGISTRY: dict[str, type[Distortion]] = {"item": Line, "none": Euclidean}
 
-__all__ = ["REGISTRY", "Distortion", "Euclidean", "Items", "Line", "Pairs", "soft"]
+__all__ = ["REGISTRY", "Distortion", "Euclidean", "Items", "Line", "Pairs"]

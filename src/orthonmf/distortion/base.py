@@ -31,6 +31,8 @@ class Items:
         Squared norm of the rest.
     weight : ndarray of shape (block,)
         ω_i, float64.
+    frame : Distortion
+        Whose frame it is.
     size : ndarray of shape (block,) or 1
         What each item counts towards a soft bound.
     """
@@ -39,10 +41,19 @@ class Items:
     along: Array
     sq: Array
     weight: Array
+    frame: Distortion
     size: Array | float = 1.0
 
     def __len__(self) -> int:
         return len(self.weight)
+
+    def pairs(self, centers: Array) -> Pairs:
+        """Distances to every centre."""
+        return self.frame.pairs(self, centers)
+
+    def sums(self, resp: Array, inner: Array) -> Array:
+        """Sums (k, n_coordinates) that make the new centres, for weighted responsibilities (k, block)."""
+        return self.frame.sums(self, resp, inner)
 
 
 @dataclass(frozen=True)
@@ -195,23 +206,6 @@ class Distortion(ABC):
     @abstractmethod
     def merge(self, centers: Array, mass: Array, cost: Array) -> Array:
         """Upper bound on what joining two components adds to the cost, shape (k, k)."""
-
-
-def soft(distortion: Distortion, items: Items, state: State) -> tuple[Array, Pairs, Array]:
-    """Weighted responsibilities ω_i p_ij (k, block), distances, and log Z_i (block,) of a block.
-
-    p_ij = α_j exp(−β d_ij) / Z_i, always in log space.
-    """
-    pairs = distortion.pairs(items, state.centers)
-    dtype = pairs.distance.dtype
-    resp = pairs.distance * dtype.type(-state.beta)
-    resp += state.log_mass.astype(dtype)[:, None]
-    top = resp.max(axis=0)
-    resp -= top
-    np.exp(resp, out=resp)
-    total = resp.sum(axis=0)
-    resp *= items.weight.astype(dtype) / total
-    return resp, pairs, np.log(total) + top
 
 
 def between(centers: Array) -> Array:

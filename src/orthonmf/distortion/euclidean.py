@@ -32,7 +32,7 @@ class Euclidean(Distortion):
 
     def items(self, raw: RawRows, weight: Array) -> Items:
         rows = raw.framed(None, None, self.ref)
-        return Items(rows, weight, rows.sqnorms(), weight)
+        return Items(rows, weight, rows.sqnorms(), weight, self)
 
     def points(self, items: Items, index: Any) -> Array:
         return np.atleast_2d(items.rows.take(index))

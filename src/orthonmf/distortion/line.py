@@ -49,7 +49,7 @@ class Line(Distortion):
         inverse = np.divide(1.0, np.sqrt(sq), out=np.zeros_like(sq), where=sq > 0)
         along = raw.project(self.ref) * inverse
         rows = raw.framed(inverse, along, self.ref)
-        return Items(rows, along, rows.sqnorms(), weight * sq)
+        return Items(rows, along, rows.sqnorms(), weight * sq, self)
 
     def points(self, items: Items, index: Any) -> Array:
         rest = np.atleast_2d(items.rows.take(index))

@@ -1,26 +1,26 @@
-"""What every engine offers: blocks of items, visited in order, reduced to a sum.
+"""What every engine offers: passes over blocks of items.
 
-An engine is the only object that sees X. It cuts the items into blocks whose borders depend on the shape of X alone, lets a kernel turn
-each block into something that adds, and adds the results in the order of the blocks. Threads, sparse rows, and later a device or a
-cluster differ only in who computes the blocks: on one machine the number of threads changes no bit, and engines agree up to rounding.
+An engine is the only object that sees X. It cuts the items into blocks whose borders depend on the shape of X alone, lets a pass turn
+each block into totals and columns, adds the totals and joins the columns in the order of the blocks. Threads, sparse rows, and later a
+device or a cluster differ only in who computes the blocks: on one machine the number of threads changes no bit, and engines agree up to
+rounding.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from functools import reduce as fold
-from operator import add
 from typing import Any, Protocol, Self
 
 import numpy as np
 
 from .._typing import Array, Labels
 from ..exceptions import IntegrityError
-from ..state import Additive
+from ..passes.base import INDEX, Columns, Found, Pass
+from ..passes.raw import Energy, Scalar, Total, WeightedSum
 from .threads import ThreadTeam
 
 # A block of this many bytes, and as many of logits, stays in a core's second-level cache.
@@ -80,6 +80,14 @@ class RawRows(Protocol):
 
     def keys(self) -> Array:
         """One 64-bit number per item, equal for equal items."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Items of one block as the user gave them, with their weights w (block,)."""
+
+    rows: RawRows
+    weight: Array
 
 
 class Framing(Protocol):
@@ -156,16 +164,43 @@ class Engine(ABC):
         """Weights w_i of one block, float64."""
         return np.ones(where.stop - where.start) if self.weight is None else self.weight[where]
 
-    def reduce(self, kernel: Callable[[RawRows, slice], Any]) -> Any:
-        """Sum of ``kernel(rows, where)`` over the blocks, in the order of the blocks.
+    def run(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Found:
+        """One pass over all items, seen in a frame, or as they were given where that is None.
 
-        What a kernel returns must add (``+``) and have a ``count`` of items, so that a block lost or counted twice is noticed.
+        The totals of the blocks are added, and their columns joined, in the order of the blocks.
         """
-        return self._sum(lambda where: kernel(self.rows(where), where))
+        given = columns or {}
+        self._count()
+        began = self.team.clock()
+        total: Any = None
+        joined: dict[str, Array] = {}
+        parts = self.team.map(lambda where: work(self._seen(frame, where), self._cut(given, work.reads, where)), self.slices)
+        for where, part in zip(self.slices, parts, strict=True):
+            total = part.total if total is None else total + part.total
+            for name, values in part.columns.items():
+                self._join(joined, name, where, values)
+        self.pass_seconds = self.team.clock() - began
+        if total.count != self.n_items:
+            raise IntegrityError(
+                f"A pass over the data saw {total.count} items; expected {self.n_items}. A block was lost or counted twice: "
+                "run the fit again, and make sure that nothing changes the data meanwhile."
+            )
+        return Found(total, joined)
 
-    def reduce_items(self, framing: Framing, kernel: Callable[[Any, slice], Any]) -> Any:
-        """Sum of ``kernel(items, where)`` over the blocks, with the items in the frame of a distortion."""
-        return self._sum(lambda where: kernel(self._items(framing, where), where))
+    def _cut(self, columns: Columns, names: tuple[str, ...], where: slice) -> Columns:
+        """The columns of one block."""
+        return {name: np.arange(where.start, where.stop) if name == INDEX else columns[name][where] for name in names}
+
+    def _join(self, joined: dict[str, Array], name: str, where: slice, values: Array) -> None:
+        if len(self.slices) == 1:
+            joined[name] = values
+            return
+        if name not in joined:
+            joined[name] = np.empty((self.n_items, *values.shape[1:]), dtype=values.dtype)
+        joined[name][where] = values
+
+    def _seen(self, frame: Framing | None, where: slice) -> Any:
+        return Block(self.rows(where), self.block_weight(where)) if frame is None else self._items(frame, where)
 
     def visit(self, framing: Framing) -> Iterator[tuple[slice, Any]]:
         """Place and items of every block, in order; computed ahead by the threads."""
@@ -188,50 +223,16 @@ class Engine(ABC):
         self.passes += 1
         self.team.passes += 1
 
-    def _sum(self, part: Callable[[slice], Any]) -> Any:
-        self._count()
-        began = self.team.clock()
-        total = fold(add, self.team.map(part, self.slices))
-        self.pass_seconds = self.team.clock() - began
-        if total.count != self.n_items:
-            raise IntegrityError(
-                f"A pass over the data saw {total.count} items; expected {self.n_items}. A block was lost or counted twice: "
-                "run the fit again, and make sure that nothing changes the data meanwhile."
-            )
-        return total
-
-
-@dataclass(frozen=True)
-class _Total(Additive):
-    count: int
-    weight: float
-    total: Array
-
 
 def weighted_mean(engine: Engine) -> Array:
     """Σ w_i x_i / Σ w_i, in the scaled units of the engine."""
-
-    def kernel(raw: RawRows, where: slice) -> _Total:
-        weight = engine.block_weight(where)
-        return _Total(raw.n_items, float(weight.sum()), raw.total(weight))
-
-    sums: _Total = engine.reduce(kernel)
+    sums: Total = engine.run(None, WeightedSum()).total
     return sums.total / sums.weight
-
-
-@dataclass(frozen=True)
-class _Energy(Additive):
-    count: int
-    total: float
 
 
 def mean_sqnorm(engine: Engine) -> float:
     """Σ w_i ‖x_i‖² / n_items, in the scaled units of the engine, and above 0."""
-
-    def kernel(raw: RawRows, where: slice) -> _Energy:
-        return _Energy(raw.n_items, float(engine.block_weight(where) @ raw.sqnorms()))
-
-    energy: _Energy = engine.reduce(kernel)
+    energy: Scalar = engine.run(None, Energy()).total
     return max(energy.total / engine.n_items, np.finfo(float).tiny)
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._typing import Array, Labels
-from ..distortion.base import Distortion, Items
+from ..distortion.base import Distortion
 from ..engines.base import Engine
-from ..partition import Count, Partition, centered
+from ..partition import Partition, centered
+from ..passes.hard import Cheapest
 from ..status import Status
 
 # Told of centres and prices that a solver passes through, so that a fit that is stopped can use them.
@@ -49,14 +50,7 @@ class Relaxed:
 
         p_ij ∝ exp(−β (ω_i d_ij + price_j) / τ_i) is largest where ω_i d_ij + price_j is least.
         """
-        labels: Labels = np.empty(engine.n_items, dtype=np.intp)
-
-        def kernel(items: Items, where: slice) -> Count:
-            cost = np.maximum(distortion.pairs(items, self.centers).distance, 0) * items.weight
-            labels[where] = (cost + self.prices[:, None] * items.size).argmin(axis=0)
-            return Count(len(items))
-
-        engine.reduce_items(distortion, kernel)
+        labels = engine.run(distortion, Cheapest(self.centers, self.prices)).columns["labels"]
         return centered(engine, distortion, labels, self.centers)
 
 

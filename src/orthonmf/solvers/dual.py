@@ -22,9 +22,11 @@ from .._validation import check_positive
 from ..bounds import Bounds
 from ..distortion.base import Distortion, Items, Pairs
 from ..engines.base import Engine, sample
-from ..partition import Count, Partition, finest, spread
+from ..partition import Partition, finest, spread
+from ..passes.hard import Weights
+from ..passes.priced import Priced, PricedStats, PricedSums, priced_soft
 from ..progress import Monitor, Temperature
-from ..state import Additive, State
+from ..state import State
 from ..status import Status
 from ..transitions import critical_values
 from .base import Offer, Relaxed, forgo, loads
@@ -59,61 +61,21 @@ class DualParameters(Options):
 
 
 @dataclass(frozen=True)
-class Priced:
-    """Distinct centres, the slots each stands for, and their prices.
-
-    Attributes
-    ----------
-    beta : float
-    centers : ndarray of shape (m, n_coordinates)
-    slots : tuple of tuples of int
-        Which of the k components each centre stands for.
-    prices : ndarray of shape (m,)
-    """
-
-    beta: float
-    centers: Array
-    slots: tuple[tuple[int, ...], ...]
-    prices: Array
-
-    def pooled(self, each: Array) -> Array:
-        """Sum of a bound over the slots of each centre."""
-        return np.array([each[list(slots)].sum() for slots in self.slots], dtype=np.float64)
-
-    @property
-    def log_slots(self) -> Array:
-        return np.log([len(slots) for slots in self.slots])
-
-
-@dataclass(frozen=True)
-class PricedStats(Additive):
-    """Sums of one pass: soft counts, weights, what makes the centres, the curvature of the dual, its smooth part, the distortion."""
-
-    count: int
-    counts: Array
-    mass: Array
-    sums: Array
-    curvature: Array
-    soft_min: float
-    distortion: float
-    spread: float
-
-
-@dataclass(frozen=True)
 class Resting:
     """Centres and prices at rest at their temperature, as ``critical_values`` wants them."""
 
     priced: Priced
     stats: PricedStats
-    problem: Dual
+    floor: float
     residual: float
 
     @property
     def state(self) -> State:
         return State(self.priced.beta, self.priced.centers, self.priced.log_slots)
 
-    def responsibilities(self, distortion: Distortion, items: Items) -> tuple[Array, Pairs]:
-        resp, pairs, _, _ = self.problem.responsibilities(items, self.priced)
+    def responsibilities(self, items: Items) -> tuple[Array, Pairs]:
+        """ω_i p_ij (k, block) and the distances of a block."""
+        resp, pairs, _, _ = priced_soft(items, self.priced, self.floor)
         return resp * items.weight, pairs
 
 
@@ -139,54 +101,13 @@ class Dual:
     penalty: float = np.inf
 
     def __post_init__(self) -> None:
-        weights = self._weights()
+        weights = self.engine.run(self.distortion, Weights()).columns["weight"]
         self.floor = FLOOR * float(weights.mean()) if weights.any() else 1.0
         self.mean_tau = float(np.maximum(weights, self.floor).mean())
 
-    def _weights(self) -> Array:
-        weights = np.empty(self.engine.n_items)
-
-        def kernel(items: Items, where: slice) -> Count:
-            weights[where] = items.weight
-            return Count(len(items))
-
-        self.engine.reduce_items(self.distortion, kernel)
-        return weights
-
-    # -- one pass ---------------------------------------------------------------------------------------------------------------
-
-    def responsibilities(self, items: Items, priced: Priced) -> tuple[Array, Pairs, Array, Array]:
-        """p (m, block), distances, τ (block,), and −(τ/β) log Z (block,)."""
-        pairs = self.distortion.pairs(items, priced.centers)
-        tau = np.maximum(items.weight, self.floor)
-        logits = np.maximum(pairs.distance, 0) * (-priced.beta * items.weight / tau)
-        logits -= np.multiply.outer(priced.prices, priced.beta * items.size / tau)
-        logits += priced.log_slots[:, None]
-        top = logits.max(axis=0)
-        logits -= top
-        resp = np.exp(logits, out=logits)
-        total = resp.sum(axis=0)
-        resp /= total
-        return resp, pairs, tau, -(tau / priced.beta) * (np.log(total) + top)
-
     def stats(self, priced: Priced) -> PricedStats:
-        def kernel(items: Items, where: slice) -> PricedStats:
-            resp, pairs, tau, soft_min = self.responsibilities(items, priced)
-            weighted = resp * items.weight
-            loads = resp * items.size
-            scaled = loads * (items.size / tau)
-            return PricedStats(
-                count=len(items),
-                counts=loads.sum(axis=1),
-                mass=weighted.sum(axis=1),
-                sums=self.distortion.sums(items, weighted, pairs.inner),
-                curvature=priced.beta * (np.diag(scaled.sum(axis=1)) - scaled @ resp.T),
-                soft_min=float(soft_min.sum()),
-                distortion=float(np.vdot(weighted, np.maximum(pairs.distance, 0))),
-                spread=float(items.weight @ items.sq),
-            )
-
-        found: PricedStats = self.engine.reduce_items(self.distortion, kernel)
+        """The sums of one pass."""
+        found: PricedStats = self.engine.run(self.distortion, PricedSums(priced, self.floor)).total
         return found
 
     # -- prices -----------------------------------------------------------------------------------------------------------------
@@ -273,7 +194,7 @@ class Dual:
             before = value
             centers = self.distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
             priced = replace(priced, centers=np.where(stats.mass[:, None] > 0, centers, priced.centers))
-        return Resting(priced, stats, self, residual)
+        return Resting(priced, stats, self.floor, residual)
 
     def kkt_residual(self, priced: Priced, stats: PricedStats) -> float:
         """The larger of what one more centre step would move, relative to the spread, and what the counts miss, per item."""

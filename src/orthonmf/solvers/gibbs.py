@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._typing import Array
-from ..distortion.base import Distortion, Items, Pairs, soft
+from ..distortion.base import Distortion, Items, Pairs
 from ..engines.base import Engine, Framing
+from ..passes.soft import Gibbs, soft
 from ..state import State, Stats, normalised_log
 
 # Share of the weight below which a component is on its way out: its own metric would let L-BFGS leap to infinity.
@@ -43,27 +44,15 @@ class Settled:
         """F = β J."""
         return -self.stats.log_partition
 
-    def responsibilities(self, distortion: Distortion, items: Items) -> tuple[Array, Pairs]:
+    def responsibilities(self, items: Items) -> tuple[Array, Pairs]:
         """ω_i p_ij (k, block) and the distances of a block."""
-        resp, pairs, _ = soft(distortion, items, self.state)
+        resp, pairs, _ = soft(items, self.state)
         return resp, pairs
 
 
 def soft_pass(engine: Engine, distortion: Distortion, state: State, framing: Framing | None = None) -> Stats:
     """One pass: Gibbs responsibilities at ``state`` and the sums they make. ``framing`` sees the items as the distortion, unless given."""
-
-    def kernel(items: Items, where: slice) -> Stats:
-        resp, pairs, log_z = soft(distortion, items, state)
-        return Stats(
-            count=len(items),
-            weight=float(items.weight.sum()),
-            mass=resp.sum(axis=1, dtype=np.float64),
-            sums=distortion.sums(items, resp, pairs.inner),
-            log_partition=float(np.dot(items.weight, log_z)),
-            distortion=float(np.vdot(resp, pairs.distance)),
-        )
-
-    stats: Stats = engine.reduce_items(framing or distortion, kernel)
+    stats: Stats = engine.run(framing or distortion, Gibbs(state)).total
     return stats
 
 

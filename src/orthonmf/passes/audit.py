@@ -1,0 +1,108 @@
+"""The pass of a certificate: every sum that a claim about a factorisation needs, recomputed in float64."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .._typing import Array, Labels
+from ..distortion.base import Distortion
+from .base import Additive, Columns, Found
+from .hard import hard_stats
+from .raw import Raw
+
+
+@dataclass(frozen=True)
+class AuditSums(Additive):
+    """Sums of one pass, in float64.
+
+    Attributes
+    ----------
+    count : int
+    weight : float
+        Σ ω.
+    mass, sizes, sums
+        As in ``HardStats``.
+    cost : ndarray of shape (n_components,)
+        Σ w ‖x − scale · center‖² with the best scales, by component.
+    reach : ndarray of shape (n_components,)
+        Σ ω ‖x'‖² of what was summed to make the centres, by component.
+    gain : float
+        What every item saves by going to its nearest component.
+    misplaced : int
+    residual : float
+        Σ w ‖x − scale · center‖² with the scales that are claimed.
+    energy : float
+        Σ w ‖x‖².
+    """
+
+    count: int
+    weight: float
+    mass: Array
+    sizes: Labels
+    sums: Array
+    cost: Array
+    reach: Array
+    gain: float
+    misplaced: int
+    residual: float
+    energy: float
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The sums of given labels and scales.
+
+    Attributes
+    ----------
+    frame : Distortion
+    centers : ndarray of shape (n_components, n_coordinates)
+        In the frame.
+    components : ndarray of shape (n_components, n_dims)
+        The same in the units of the items, as they are claimed.
+    rounding : float
+        By how much a difference of two distances that a fit takes in the type of X may err, relative to ‖x'‖² and the distances:
+        Σ of p products x'·y' errs by p ε ‖x'‖ ‖y'‖, and ‖y'‖ ≤ ‖x'‖ + √d.
+    formed : bool
+        Whether the engine forms items in their frame.
+    """
+
+    frame: Distortion
+    centers: Array
+    components: Array
+    rounding: float
+    formed: bool
+    reads: ClassVar = ("labels", "scale")
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        frame, raw, weight, labels, sq = self.frame, items.rows, items.weight, columns["labels"], items.rows.sqnorms()
+        framed = frame.items(raw, weight)
+        pairs = framed.pairs(self.centers)
+        stats = hard_stats(framed, pairs, labels)
+        points, mine = frame.to_data(self.centers), (labels, np.arange(len(labels)))
+        own = raw.residual_sq(frame.scales(pairs.inner[mine], sq), labels, points)
+        nearest = pairs.distance.argmin(axis=0)
+        least = own
+        if (nearest != labels).any():
+            best = raw.residual_sq(frame.scales(pairs.inner[nearest, mine[1]], sq), nearest, points)
+            least = np.where(nearest == labels, own, np.minimum(own, best))
+        # ω‖x'‖² is in the units of w‖x‖²; where items are not formed, what is summed is as large as they are.
+        reach = framed.weight * framed.sq if self.formed else weight * sq
+        misplaced = weight * (own - least) > self.rounding * (reach + weight * (own + least))
+        return Found(
+            AuditSums(
+                count=len(labels),
+                weight=float(framed.weight.sum()),
+                mass=stats.mass,
+                sizes=stats.sizes,
+                sums=stats.sums,
+                cost=np.bincount(labels, weight * own, len(points)),
+                reach=np.bincount(labels, reach, len(points)),
+                gain=float(weight @ (own - least)),
+                misplaced=int(np.count_nonzero(misplaced)),
+                residual=float(weight @ raw.residual_sq(columns["scale"], labels, self.components)),
+                energy=float(weight @ sq),
+            )
+        )

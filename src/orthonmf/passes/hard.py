@@ -1,0 +1,196 @@
+"""Passes with one component for each item: labels, and the sums that they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .._typing import Array, Labels
+from ..distortion.base import Items, Pairs
+from .base import Additive, Columns, Count, Found
+
+
+@dataclass(frozen=True)
+class HardStats(Additive):
+    """Sums of one hard pass.
+
+    Attributes
+    ----------
+    count : int
+    mass : ndarray of shape (n_components,)
+        Σ ω_i of the items of each component.
+    sizes : ndarray of shape (n_components,)
+        Items of each component.
+    cost : ndarray of shape (n_components,)
+        Σ ω_i d_i of the items of each component.
+    sums : ndarray of shape (n_components, n_coordinates)
+        What makes the new centres.
+    changed : int
+        Items whose label changed.
+    """
+
+    count: int
+    mass: Array
+    sizes: Labels
+    cost: Array
+    sums: Array
+    changed: int
+
+    @property
+    def total(self) -> float:
+        """Σ ω_i d_i."""
+        return float(self.cost.sum())
+
+
+def hard_stats(items: Items, pairs: Pairs, labels: Labels, changed: int = 0) -> HardStats:
+    """The sums of one block for given labels."""
+    n_components, block = pairs.distance.shape
+    own = np.maximum(pairs.distance[labels, np.arange(block)], 0)
+    resp = np.zeros_like(pairs.distance)
+    resp[labels, np.arange(block)] = items.weight
+    return HardStats(
+        count=block,
+        mass=np.bincount(labels, items.weight, n_components),
+        sizes=np.bincount(labels, minlength=n_components),
+        cost=np.bincount(labels, items.weight * own, n_components),
+        sums=items.sums(resp, pairs.inner),
+        changed=changed,
+    )
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """Column ``labels``: the nearest component of every item (ties to the lowest index), and the sums that they make.
+
+    What ``labels`` were before counts the items that changed.
+    """
+
+    centers: Array
+    reads: ClassVar = ("labels",)
+
+    def __call__(self, items: Items, columns: Columns) -> Found:
+        pairs = items.pairs(self.centers)
+        labels = pairs.distance.argmin(axis=0)
+        changed = int(np.count_nonzero(labels != columns["labels"]))
+        return Found(hard_stats(items, pairs, labels, changed), {"labels": labels})
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """The sums for given labels."""
+
+    centers: Array
+    reads: ClassVar = ("labels",)
+
+    def __call__(self, items: Items, columns: Columns) -> Found:
+        return Found(hard_stats(items, items.pairs(self.centers), columns["labels"]))
+
+
+@dataclass(frozen=True)
+class Cheapest:
+    """Column ``labels``: the component in which every item costs least, ω d + price · size."""
+
+    centers: Array
+    prices: Array
+    reads: ClassVar = ()
+
+    def __call__(self, items: Items, columns: Columns) -> Found:
+        cost = np.maximum(items.pairs(self.centers).distance, 0) * items.weight
+        return Found(Count(len(items)), {"labels": (cost + self.prices[:, None] * items.size).argmin(axis=0)})
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Column ``costs`` (n_items, n_components): ω d in float64."""
+
+    centers: Array
+    reads: ClassVar = ()
+
+    def __call__(self, items: Items, columns: Columns) -> Found:
+        distance = items.pairs(self.centers).distance
+        return Found(Count(len(items)), {"costs": (np.maximum(distance, 0) * items.weight).T.astype(np.float64)})
+
+
+@dataclass(frozen=True)
+class OwnAndOther:
+    """Columns ``own``, ``second`` and ``sq``, distances to its own centre, the nearest other and the reference; ``weight`` ω."""
+
+    centers: Array
+    reads: ClassVar = ("labels",)
+
+    def __call__(self, items: Items, columns: Columns) -> Found:
+        distance = np.maximum(items.pairs(self.centers).distance, 0)
+        mine = columns["labels"], np.arange(len(items))
+        own = distance[mine]
+        distance[mine] = np.inf
+        found = {"own": own, "second": distance.min(axis=0), "sq": items.sq, "weight": items.weight}
+        return Found(Count(len(items)), {name: values.astype(np.float64) for name, values in found.items()})
+
+
+@dataclass(frozen=True)
+class Nearer:
+    """Column ``nearest``: what it was, or the distance to one more centre where that is less."""
+
+    center: Array
+    reads: ClassVar = ("nearest",)
+
+    def __call__(self, items: Items, columns: Columns) -> Found:
+        distance = np.maximum(items.pairs(self.center).distance[0], 0)
+        return Found(Count(len(items)), {"nearest": np.minimum(columns["nearest"], distance)})
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Column ``weight``: ω of every item in its frame."""
+
+    reads: ClassVar = ()
+
+    def __call__(self, items: Items, columns: Columns) -> Found:
+        return Found(Count(len(items)), {"weight": items.weight.copy()})
+
+
+@dataclass(frozen=True)
+class Margins:
+    """Column ``margin``: (d₂ − d₁) / max(d₁, d₂), for d₁ to the item's own centre and d₂ to the nearest other.
+
+    A distance up to ``equal``, or to ``roundings`` times the item's squared distance to the reference, is none.
+    """
+
+    centers: Array
+    equal: float
+    roundings: float
+    reads: ClassVar = ("labels",)
+
+    def __call__(self, items: Items, columns: Columns) -> Found:
+        least = np.maximum(self.equal, self.roundings * items.sq)
+        distance = items.pairs(self.centers).distance
+        distance = np.where(distance > least, distance, 0.0)
+        mine = columns["labels"], np.arange(len(items))
+        own = distance[mine]
+        distance[mine] = np.inf
+        second = distance.min(axis=0)
+        larger = np.maximum(own, second)
+        margin = np.divide(second - own, larger, out=np.zeros_like(own), where=larger > 0)
+        return Found(Count(len(items)), {"margin": margin})
+
+
+@dataclass(frozen=True)
+class Reach(Additive):
+    """Σ ω and Σ ω ‖x'‖."""
+
+    count: int
+    weight: float
+    reach: float
+
+
+@dataclass(frozen=True)
+class MeanReach:
+    """How far the items are from the reference."""
+
+    reads: ClassVar = ()
+
+    def __call__(self, items: Items, columns: Columns) -> Found:
+        root: Array = np.sqrt(np.maximum(items.sq, 0))
+        return Found(Reach(len(items), float(items.weight.sum()), float(items.weight @ root)))

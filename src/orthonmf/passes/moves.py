@@ -1,0 +1,85 @@
+"""Passes that weigh moves of single items between components."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from .._typing import Array, Labels
+from ..distortion.base import Items
+from .base import INDEX, Columns, Count, Found
+
+
+@dataclass(frozen=True)
+class MoveGains:
+    """Columns ``gain``, of moving each item to its best other component, and ``target``, that component.
+
+    ``mass`` and ``cost`` are those of the components. Where items move ``together``, that column is what moves with each.
+    """
+
+    centers: Array
+    mass: Array
+    cost: Array
+    together: bool
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the columns it reads."""
+        return ("labels", "together") if self.together else ("labels",)
+
+    def __call__(self, items: Items, columns: Columns) -> Found:
+        pairs, frame = items.pairs(self.centers), items.frame
+        mine = columns["labels"], np.arange(len(items))
+        moving = replace(items, weight=columns["together"]) if self.together else items
+        leave = frame.leave(moving, pairs, self.mass, self.cost)[mine]
+        join = frame.join(moving, pairs, self.mass, self.cost)
+        join[mine] = np.inf
+        return Found(Count(len(items)), {"gain": leave - join.min(axis=0), "target": join.argmin(axis=0)})
+
+
+@dataclass(frozen=True)
+class AllDistances:
+    """Columns ``distance`` (n_items, n_components) to every centre, and ``weight`` ω: for few items."""
+
+    centers: Array
+    reads: ClassVar = ()
+
+    def __call__(self, items: Items, columns: Columns) -> Found:
+        distance = items.pairs(self.centers).distance.T.astype(np.float64)
+        return Found(Count(len(items)), {"distance": distance, "weight": items.weight.copy()})
+
+
+@dataclass(frozen=True)
+class BestPairs:
+    """For every ordered pair of components the item whose move gains most, and the gain: the larger wins, ties go to the first."""
+
+    count: int
+    gain: Array
+    item: Labels
+
+    def __add__(self, other: BestPairs) -> BestPairs:
+        better = other.gain > self.gain
+        return BestPairs(self.count + other.count, np.where(better, other.gain, self.gain), np.where(better, other.item, self.item))
+
+
+@dataclass(frozen=True)
+class BestMoves:
+    """The best move of one item between every two components; ``mass`` and ``cost`` are those of the components."""
+
+    centers: Array
+    mass: Array
+    cost: Array
+    reads: ClassVar = ("labels", INDEX)
+
+    def __call__(self, items: Items, columns: Columns) -> Found:
+        pairs, frame, labels, n_components = items.pairs(self.centers), items.frame, columns["labels"], len(self.centers)
+        leave = frame.leave(items, pairs, self.mass, self.cost)[labels, np.arange(len(items))]
+        gains = leave - frame.join(items, pairs, self.mass, self.cost)
+        gain, item = np.full((n_components, n_components), -np.inf), np.full((n_components, n_components), -1)
+        for source in np.unique(labels):
+            mine = np.flatnonzero(labels == source)
+            top = mine[gains[:, mine].argmax(axis=1)]
+            gain[source], item[source] = gains[np.arange(n_components), top], columns[INDEX][top]
+        return Found(BestPairs(len(items), gain, item))

@@ -1,0 +1,125 @@
+"""Passes over the items as they were given, times a power of two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from .._typing import Array
+from .base import Additive, Columns, Count, Found
+
+
+class Raw(Protocol):
+    """One block of items as they were given: ``rows`` (``RawRows``) and ``weight``."""
+
+    @property
+    def rows(self) -> Any: ...
+
+    @property
+    def weight(self) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Total(Additive):
+    """Σ w and Σ w x."""
+
+    count: int
+    weight: float
+    total: Array
+
+
+@dataclass(frozen=True)
+class WeightedSum:
+    """The weighted sum of the items."""
+
+    reads: ClassVar = ()
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        return Found(Total(items.rows.n_items, float(items.weight.sum()), items.rows.total(items.weight)))
+
+
+@dataclass(frozen=True)
+class Scalar(Additive):
+    """A sum of one number of each item."""
+
+    count: int
+    total: float
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Σ w ‖x‖²."""
+
+    reads: ClassVar = ()
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        return Found(Scalar(items.rows.n_items, float(items.weight @ items.rows.sqnorms())))
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Columns ``key``, equal for equal items, and ``sq``, the squared norms."""
+
+    reads: ClassVar = ()
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        return Found(Count(items.rows.n_items), {"key": items.rows.keys(), "sq": items.rows.sqnorms()})
+
+
+@dataclass(frozen=True)
+class Inner:
+    """Column ``inner``: x · the centre of its label, in float64."""
+
+    centers: Array
+    reads: ClassVar = ("labels",)
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        return Found(Count(items.rows.n_items), {"inner": items.rows.inner(columns["labels"], self.centers)})
+
+
+@dataclass(frozen=True)
+class Sums(Additive):
+    """A vector for each component."""
+
+    count: int
+    sums: Array
+
+
+@dataclass(frozen=True)
+class LabelSums:
+    """Σ value_i x_i over the items of each component, (n_components, n_dims), in float64."""
+
+    n_components: int
+    n_dims: int
+    reads: ClassVar = ("labels", "values")
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        n_items = items.rows.n_items
+        weights = np.zeros((self.n_components, n_items))
+        weights[columns["labels"], np.arange(n_items)] = columns["values"]
+        return Found(Sums(n_items, np.asarray(items.rows.framed(None, None, np.zeros(self.n_dims)).tdot(weights), dtype=np.float64)))
+
+
+@dataclass(frozen=True)
+class Residual:
+    """Σ w ‖x − scale · component‖², by explicit subtraction."""
+
+    components: Array
+    reads: ClassVar = ("labels", "scale")
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        residual = items.rows.residual_sq(columns["scale"], columns["labels"], self.components)
+        return Found(Scalar(items.rows.n_items, float(items.weight @ residual)))
+
+
+@dataclass(frozen=True)
+class UnitWeight:
+    """Column ``weight``: what an item of weight one weighs in a frame."""
+
+    frame: Any
+    reads: ClassVar = ()
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        return Found(Count(items.rows.n_items), {"weight": self.frame.items(items.rows, np.ones(items.rows.n_items)).weight})

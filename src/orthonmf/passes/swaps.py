@@ -1,0 +1,81 @@
+"""Passes that rank swaps: every component in two halves, and what closing one and opening another costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .._typing import Array, Labels
+from ..distortion.base import Items
+from .base import Additive, Columns, Found
+
+# Places whose distances to a block are held at once.
+PLACES_AT_ONCE = 32
+
+
+@dataclass(frozen=True)
+class SideSums(Additive):
+    """Mass (2, k) and sums (2, k, n_coordinates) of both halves of every component."""
+
+    count: int
+    mass: Array
+    sums: Array
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The sums of the items of every component on either side, by the nearer of its two ``halves`` (2, k, n_coordinates)."""
+
+    halves: Array
+    reads: ClassVar = ("labels",)
+
+    def __call__(self, items: Items, columns: Columns) -> Found:
+        mine = columns["labels"], np.arange(len(items))
+        pairs = [items.pairs(centers) for centers in self.halves]
+        second = pairs[1].distance[mine] < pairs[0].distance[mine]
+        resp = np.zeros((2, len(self.halves[0]), len(items)), dtype=pairs[0].distance.dtype)
+        resp[(second.astype(np.intp), *mine)] = items.weight
+        sums = [items.sums(part, pair.inner) for part, pair in zip(resp, pairs, strict=True)]
+        return Found(SideSums(len(items), resp.sum(axis=2, dtype=np.float64), np.stack(sums)))
+
+
+@dataclass(frozen=True)
+class SwapCosts(Additive):
+    """What swaps change: ``bare`` (places, components) in all, ``gain`` (places,) by opening alone, ``stir`` (places,) at home."""
+
+    count: int
+    bare: Array
+    gain: Array
+    stir: Array
+
+
+@dataclass(frozen=True)
+class Swaps:
+    """What closing each component and opening one at each place costs, where items go to the nearest centre that is left.
+
+    ``centers`` (n_places, n_coordinates) are the places, ``home`` (n_places,) the components they lie in.
+    """
+
+    centers: Array
+    home: Labels
+    n_components: int
+    reads: ClassVar = ("labels", "own", "second")
+
+    def __call__(self, items: Items, columns: Columns) -> Found:
+        member = np.zeros((len(items), self.n_components))
+        member[np.arange(len(items)), columns["labels"]] = 1
+        few = range(0, len(self.home), PLACES_AT_ONCE)
+        parts = [self._part(items, columns, member, slice(start, start + PLACES_AT_ONCE)) for start in few]
+        return Found(SwapCosts(len(items), *(np.concatenate(each) for each in zip(*parts, strict=True))))
+
+    def _part(self, items: Items, columns: Columns, member: Array, chosen: slice) -> tuple[Array, Array, Array]:
+        distance = np.maximum(items.pairs(self.centers[chosen]).distance, 0)
+        own, second = columns["own"], columns["second"]
+        kept = np.minimum(distance, own)
+        gain = (own - kept) @ items.weight
+        at_home = columns["labels"] == self.home[chosen, None]
+        stir = np.where(at_home, np.maximum(distance - second, 0), own - kept) @ items.weight
+        moved = (np.minimum(distance, second) - kept) * items.weight
+        return moved @ member - gain[:, None], gain, stir
