@@ -169,13 +169,11 @@ class Engine(ABC):
 
         The totals of the blocks are added, and their columns joined, in the order of the blocks.
         """
-        given = columns or {}
         self._count()
         began = self.team.clock()
         total: Any = None
         joined: dict[str, Array] = {}
-        parts = self.team.map(lambda where: work(self._seen(frame, where), self._cut(given, work.reads, where)), self.slices)
-        for where, part in zip(self.slices, parts, strict=True):
+        for where, part in zip(self.slices, self.parts(frame, work, columns or {}), strict=True):
             total = part.total if total is None else total + part.total
             for name, values in part.columns.items():
                 self._join(joined, name, where, values)
@@ -187,8 +185,17 @@ class Engine(ABC):
             )
         return Found(total, joined)
 
-    def _cut(self, columns: Columns, names: tuple[str, ...], where: slice) -> Columns:
-        """The columns of one block."""
+    def parts(self, frame: Framing | None, work: Pass, columns: Columns) -> Iterator[Found]:
+        """What a pass finds in every block, in the order of the blocks, computed by the threads."""
+        return self.team.map(lambda where: work(self.seen(frame, where), self.cut(work, columns, where)), self.slices)
+
+    def seen(self, frame: Framing | None, where: slice) -> Any:
+        """The items of one block in a frame, or as they were given where that is None."""
+        return Block(self.rows(where), self.block_weight(where)) if frame is None else self._items(frame, where)
+
+    def cut(self, work: Pass, columns: Columns, where: slice) -> Columns:
+        """Of one block, the columns that a pass reads."""
+        names = work.reads
         return {name: np.arange(where.start, where.stop) if name == INDEX else columns[name][where] for name in names}
 
     def _join(self, joined: dict[str, Array], name: str, where: slice, values: Array) -> None:
@@ -198,9 +205,6 @@ class Engine(ABC):
         if name not in joined:
             joined[name] = np.empty((self.n_items, *values.shape[1:]), dtype=values.dtype)
         joined[name][where] = values
-
-    def _seen(self, frame: Framing | None, where: slice) -> Any:
-        return Block(self.rows(where), self.block_weight(where)) if frame is None else self._items(frame, where)
 
     def visit(self, framing: Framing) -> Iterator[tuple[slice, Any]]:
         """Place and items of every block, in order; computed ahead by the threads."""

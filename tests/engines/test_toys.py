@@ -1,0 +1,58 @@
+"""A pass is a value: computed in another process, or block by block in any order, it finds the same, to the last bit."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from orthonmf import ONMF
+from orthonmf.engines import REGISTRY
+
+TOYS = {"shuffled": "tests.engines.toys:ShuffledEngine", "distant": "tests.engines.toys:DistantEngine"}
+MODELS = {
+    "lines": {"n_components": 3},
+    "means": {"n_components": 3, "scaling": "none"},
+    "the data decide": {"max_components": 5},
+    "longest persistence": {"n_components": "persistence", "max_components": 5},
+    "capacity": {"n_components": 3, "capacity": 21},
+    "soft capacity": {"n_components": 3, "capacity": 15, "capacity_penalty": 0.1},
+    "barrier flow": {"n_components": 2, "capacity": 33, "solver": "cbf"},
+    "features": {"n_components": 2, "orthogonal": "features"},
+}
+
+
+def groups(n_items=60):
+    """Three clouds that touch."""
+    rng = np.random.default_rng(0)
+    return np.maximum(rng.gamma(4.0, 1.0, (3, 4))[np.arange(n_items) % 3] + 0.5 * rng.standard_normal((n_items, 4)), 0)
+
+
+def fitted(parameters, X, weight=None):
+    """Everything that a fit gives, by name."""
+    model = ONMF(**parameters).fit(X, sample_weight=weight)
+    arrays = {name: getattr(model, name) for name in ("labels_", "components_", "critical_betas_", "margin_", "scale_", "counts_")}
+    if parameters.get("orthogonal") != "features":
+        arrays |= {"proba": model.predict_proba(X), "predicted": model.predict(X), "transformed": model.transform(X)}
+    return arrays, (model.status_, model.n_iter_, str(model.verify(X)) if weight is None else str(model.certificate_))
+
+
+def assert_same(one, other):
+    for name, array in one[0].items():
+        assert_array_equal(array, other[0][name], err_msg=name)
+    assert one[1] == other[1]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("toy", TOYS)
+def test_same_bits_on_any_engine(toy, name, monkeypatch):
+    X = groups()
+    expected = fitted(MODELS[name], X)
+    monkeypatch.setitem(REGISTRY, "dense", TOYS[toy])
+    assert_same(fitted(MODELS[name], X), expected)
+
+
+@pytest.mark.parametrize("toy", TOYS)
+def test_same_bits_over_many_blocks(toy, monkeypatch):
+    X, weight = groups(30_000).astype(np.float32), np.random.default_rng(1).gamma(1.0, 1.0, 30_000)
+    expected = fitted({"n_components": 3}, X, weight)
+    monkeypatch.setitem(REGISTRY, "dense", TOYS[toy])
+    assert_same(fitted({"n_components": 3}, X, weight), expected)
