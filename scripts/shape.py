@@ -89,7 +89,9 @@ def longest_function() -> tuple[int, str]:
 def documented() -> float:
     """The share of public functions and classes that say what they are; a method may inherit that from a protocol or a base."""
     said, public = 0, 0
-    inherited = {each.name for _, tree in modules() for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for each in node.body if _says(each)}
+    inherited = {
+        each.name for _, tree in modules() for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for each in node.body if _says(each)
+    }
     for _, tree in modules():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
@@ -141,7 +143,10 @@ def main() -> None:
         ("widest interfaces", ", ".join(f"{name} {count}" for name, count in wide)),
         ("modules and packages on the ground floor", str(ground_floor())),
         ("public classes of the core, passes aside", str(public_classes())),
-        ("numbers in capitals in the core", f"{sum(map(len, numbers.values()))} in {len({w for ws in numbers.values() for w in ws})} files"),
+        (
+            "numbers in capitals in the core",
+            f"{sum(map(len, numbers.values()))} in {len({w for ws in numbers.values() for w in ws})} files",
+        ),
         ("names with two meanings", ", ".join(twice) or "none"),
         ("public names that say what they are", f"{documented():.0%}"),
     ]

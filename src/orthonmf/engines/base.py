@@ -9,7 +9,7 @@ rounding.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -185,7 +185,7 @@ class Engine(ABC):
             )
         return Found(total, joined)
 
-    def parts(self, frame: Framing | None, work: Pass, columns: Columns) -> Iterator[Found]:
+    def parts(self, frame: Framing | None, work: Pass, columns: Columns) -> Iterable[Found]:
         """What a pass finds in every block, in the order of the blocks, computed by the threads."""
         return self.team.map(lambda where: work(self.seen(frame, where), self.cut(work, columns, where)), self.slices)
 
