@@ -45,7 +45,7 @@ STIR = 0.02
 # failures before a success that mattered was 118.
 SWAP_WORK, MIN_SWAPS, MAX_SWAPS = 8e8, 8, 200
 # Starts that owe nothing to the annealing, as many as this many multiplications in one pass of them all allow.
-START_WORK, MAX_STARTS = 1e7, 100
+START_WORK, MAX_STARTS = 1e7, 200
 # With more components than this, and too many items for tries side by side, a swap is tried among the components next to those it closes
 # and opens, so many of each; such tries are cheap, so that there may be this many times as many. Chosen on one problem (gamma, 2000 × 5,
 # 100 components): at rest after 8 s of CPU time, 0.1 % below where tries over all items were, not yet at rest, after 125 s.
