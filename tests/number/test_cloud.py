@@ -16,14 +16,6 @@ def groups(k, p, seed, n=300, spread=1.0):
 
 class TestDirections:
     @pytest.mark.parametrize("scaling", ["item", "none"])
-    @pytest.mark.parametrize("p", [20, 100, 400])
-    @pytest.mark.parametrize("seed", range(3))
-    def test_noise_has_at_most_one(self, scaling, p, seed):
-        # One set in five has a direction that chance rarely reaches; it does no harm, since its noise is as wide as that of others.
-        found = cloud_of_items(20 + np.random.default_rng(seed).standard_normal((300, p)), scaling)
-        assert found is None or found.points.shape[1] == 1
-
-    @pytest.mark.parametrize("scaling", ["item", "none"])
     @pytest.mark.parametrize("k", [2, 4, 7])
     @pytest.mark.parametrize("seed", range(3))
     def test_separated_groups_have_one_less_than_there_are(self, scaling, k, seed):

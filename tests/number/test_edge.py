@@ -53,3 +53,13 @@ def test_some_stand_for_all():
 def test_few_dimensions_are_all_taken():
     edge, values = edge_of(np.random.default_rng(0).standard_normal((100, 4)))
     assert n_signals(values, edge) == 4
+
+
+@pytest.mark.parametrize("rare", [5, 3])
+def test_rare_groups_along_features_of_their_own_stand_out(rare):
+    # Signs cannot take away what lies in one feature: only all of these directions together stand out, even where they are more than half.
+    items = np.random.default_rng(0).standard_normal((400, 8))
+    for j in range(rare):
+        items[10 * j : 10 * j + 10, j] += 100
+    edge, values = edge_of(items)
+    assert n_signals(values, edge) >= rare  # of few that are left, noise may follow

@@ -21,6 +21,8 @@ DRAWS, DRAW_NUMBERS = (3, 8), 1 << 22
 # An eigenvalue stands out by this many standard deviations of the draws above their mean, and by this many times n^(−2/3) of it: so much
 # the largest eigenvalue varies (Tracy and Widom).
 DEVIATIONS, LEAST_MARGIN = 2.0, 2.0
+# Beyond half of the dimensions, an eigenvalue stands out by itself where it is so many times what chance reaches.
+BY_FAR = 4.0
 # Relative error of a largest singular value.
 TOL = 1e-3
 
@@ -107,17 +109,26 @@ def n_signals(values: Array, edge: Edge) -> int:
     distinct, n_dims = edge.items.shape
     if n_dims <= FEW_DIMS:
         return min(len(values), n_dims)
-    # Of few dimensions that are left, the largest always seems to stand out: up to half of them the last that stands out takes all above
-    # it along, beyond the half one must follow the other.
     last = min(len(values), n_dims - 1, distinct - 1, int(edge.n_items) - 3)
-    rank, beyond = 0, min(last, n_dims // 2) + 1
-    while (middle := (rank + beyond) // 2) > rank:
-        chance = edge.reached(middle, float(values[middle - 1]))
-        if values[middle - 1] > chance:
-            rank = middle
-        else:
-            beyond = max(int(np.count_nonzero(values[: middle - 1] > chance)), rank) + 1
-    while n_dims // 2 <= rank < last and values[rank] > edge.reached(rank + 1, float(values[rank])):
+
+    def stands(rank: int, times: float = 1.0) -> bool:
+        value = float(values[rank - 1]) / times
+        return value > edge.reached(rank, value)
+
+    # Of few dimensions that are left, the largest always seems to stand out: beyond half of them it must do so by far, or follow others.
+    half = n_dims // 2
+    far = [r for r in range(half + 1, last + 1) if values[r - 1] > BY_FAR * float(values[r:].sum()) / (n_dims - r)]
+    rank = next((r for r in reversed(far) if stands(r, BY_FAR)), 0) or _last(values[: min(last, half)], edge)
+    while half <= rank < last and stands(rank + 1):
         rank += 1
     # With signal in all dimensions but one, nothing is left to tell whether the last is noise.
     return n_dims if rank == n_dims - 1 < len(values) else rank
+
+
+def _last(values: Array, edge: Edge) -> int:
+    """The number of the last eigenvalue that stands out: it takes all above it along."""
+    rank = len(values)
+    while rank and values[rank - 1] <= (chance := edge.reached(rank, float(values[rank - 1]))):
+        # With fewer directions taken away chance reaches no less.
+        rank = int(np.count_nonzero(values[: rank - 1] > chance))
+    return rank
