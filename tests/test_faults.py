@@ -636,11 +636,11 @@ def test_block_lost_or_counted_twice_raises(monkeypatch, fault, n_jobs):
     class Faulty(DenseEngine):
         """Goes wrong once, in the middle of a fit."""
 
-        def _sum(self, part):
+        def run(self, frame, work, columns=None):
             if self.passes == 0:  # later passes are over the distinct items
                 blocks = self.slices
                 self.slices = blocks[:-1] if fault == "lost" else [*blocks, blocks[0]]
-            return super()._sum(part)
+            return super().run(frame, work, columns)
 
     monkeypatch.setattr(base, "MIN_BLOCK", 8)
     monkeypatch.setattr(base, "MAX_BLOCK", 8)
@@ -796,10 +796,10 @@ def interruptible():
 @pytest.mark.parametrize("n_jobs", [1, 4])
 def test_interrupt_in_the_middle_of_a_fit_leaves_no_threads(many_blocks, monkeypatch, n_jobs):
     class Interrupting(DenseEngine):
-        def _sum(self, part):
+        def run(self, frame, work, columns=None):
             if self.passes == 0:
                 signal.raise_signal(signal.SIGINT)
-            return super()._sum(part)
+            return super().run(frame, work, columns)
 
     monkeypatch.setattr(_validation, "engine_class", lambda name: Interrupting)
     X, before = separated(n=80), blas_threads()

@@ -8,9 +8,9 @@ from problems import part_cost
 from scipy.linalg import eigh
 
 from orthonmf.distortion import REGISTRY
-from orthonmf.distortion.base import soft
 from orthonmf.engines import ThreadTeam, engine_class
 from orthonmf.engines.base import weighted_mean
+from orthonmf.passes.soft import soft
 from orthonmf.solvers.gibbs import soft_pass
 from orthonmf.state import State
 
@@ -101,7 +101,7 @@ class TestCenters:
     @pytest.mark.parametrize("seed", range(5))
     def test_center_is_the_minimum(self, seed):
         _, distortion, items, state = random_case(seed)
-        resp, pairs, _ = soft(distortion, items, state)
+        resp, pairs, _ = soft(items, state)
         best = distortion.center(distortion.sums(items, resp, pairs.inner), resp.sum(axis=1))
 
         def cost(centers):
@@ -116,7 +116,7 @@ class TestCenters:
     @pytest.mark.parametrize("seed", range(5))
     def test_slope_is_the_derivative(self, seed):
         engine, distortion, items, state = random_case(seed)
-        resp = soft(distortion, items, state)[0]
+        resp = soft(items, state)[0]
         slope = distortion.slope(state, soft_pass(engine, distortion, state))
         numeric = np.zeros_like(slope)
         for index in np.ndindex(*slope.shape):
@@ -197,7 +197,7 @@ def test_least_quotient_of_the_pencil_is_half_the_inverse_of_the_largest_varianc
     stats = soft_pass(engine, distortion, state)
     state = state.set(centers=distortion.center(stats.sums, stats.mass))
     stats = soft_pass(engine, distortion, state)
-    resp, pairs, _ = soft(distortion, items, state)
+    resp, pairs, _ = soft(items, state)
     stiff, spread = np.empty((2, state.n_components, n_dims, n_dims))
     for axis, direction in enumerate(np.eye(n_dims)):
         directions = np.tile(direction, (state.n_components, 1))

@@ -8,9 +8,9 @@ from problems import part_cost
 from scipy.linalg import eigh, null_space
 
 from orthonmf.distortion import REGISTRY
-from orthonmf.distortion.base import soft
 from orthonmf.engines import ThreadTeam, engine_class
 from orthonmf.engines.base import weighted_mean
+from orthonmf.passes.soft import soft
 from orthonmf.solvers.gibbs import soft_pass
 from orthonmf.state import State
 
@@ -135,7 +135,7 @@ class TestCenters:
     @pytest.mark.parametrize("seed", range(5))
     def test_center_never_raises_the_cost_and_ends_at_the_minimum(self, seed):
         _, X, distortion, items, state = random_case(seed)
-        resp, pairs, _ = soft(distortion, items, state)
+        resp, pairs, _ = soft(items, state)
         centers, costs = state.centers, []
         for _ in range(60):
             pairs = distortion.pairs(items, centers)
@@ -154,7 +154,7 @@ class TestCenters:
     @pytest.mark.parametrize("seed", range(5))
     def test_slope_is_the_derivative(self, seed):
         engine, _, distortion, items, state = random_case(seed)
-        resp = soft(distortion, items, state)[0]
+        resp = soft(items, state)[0]
         slope = distortion.slope(state, soft_pass(engine, distortion, state))
         assert_allclose(np.einsum("ij,ij->i", slope, state.centers), 0, atol=ROUNDING * np.abs(slope).max())
         for draw in range(8):
@@ -260,12 +260,12 @@ class TestMoves:
 @pytest.mark.parametrize("seed", range(5))
 def test_least_quotient_of_the_pencil_is_that_of_the_dense_problem(seed):
     engine, X, distortion, items, state = random_case(seed)
-    resp, pairs, _ = soft(distortion, items, state)
+    resp, pairs, _ = soft(items, state)
     for _ in range(100):  # centres at rest for these responsibilities
         state = state.set(centers=distortion.center(distortion.sums(items, resp, pairs.inner), resp.sum(axis=1)))
         pairs = distortion.pairs(items, state.centers)
     stats = soft_pass(engine, distortion, state)
-    resp, pairs, _ = soft(distortion, items, state)
+    resp, pairs, _ = soft(items, state)
     for j, center in enumerate(distortion.to_data(state.centers)):
         weight, cosine = resp[j] / resp[j].sum(), unit(X) @ center
         second = (weight * unit(X).T) @ unit(X)
