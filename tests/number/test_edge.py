@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from orthonmf.datasets import make_paper_synthetic
 from orthonmf.number.edge import Edge, n_signals
 
 
@@ -63,3 +64,11 @@ def test_rare_groups_along_features_of_their_own_stand_out(rare):
         items[10 * j : 10 * j + 10, j] += 100
     edge, values = edge_of(items)
     assert n_signals(values, edge) >= rare  # of few that are left, noise may follow
+
+
+@pytest.mark.parametrize("seed", [0, 17])
+def test_groups_may_take_all_dimensions(seed):
+    # Twenty groups in ten dimensions, noise of a thousandth of their distances: what a few directions leave is no noise.
+    X = make_paper_synthetic(1, seed).X
+    edge, values = edge_of(X / np.linalg.norm(X, axis=1, keepdims=True))
+    assert n_signals(values, edge) == 10

@@ -71,6 +71,12 @@ class Edge:
     def _n_drawn(self) -> float:
         return float(self.repeats.sum())
 
+    def equal(self, rank: int, explained: float) -> float:
+        """What chance reaches beside ``rank`` leading directions that explain so much, if noise is equal everywhere, and a margin."""
+        n, p = self.n_items - rank, self.items.shape[1] - rank
+        level = max(float(np.square(self.items).sum()) - explained, np.finfo(float).tiny) / p
+        return float(level * (1 + np.sqrt(p / n)) ** 2 * (1 + LEAST_MARGIN * n ** (-2 / 3)))
+
     def _factor(self, rank: int) -> float:
         """From a residual with random signs to noise of all items: n of them in p dimensions have the edge σ² (√n + √p)² / n."""
         n, p = self._n_drawn, self.items.shape[1]
@@ -109,17 +115,12 @@ def n_signals(values: Array, edge: Edge) -> int:
     distinct, n_dims = edge.items.shape
     if n_dims <= FEW_DIMS:
         return min(len(values), n_dims)
-    last = min(len(values), n_dims - 1, distinct - 1, int(edge.n_items) - 3)
-
-    def stands(rank: int, times: float = 1.0) -> bool:
-        value = float(values[rank - 1]) / times
-        return value > edge.reached(rank, value)
-
-    # Of few dimensions that are left, the largest always seems to stand out: beyond half of them it must do so by far, or follow others.
-    half = n_dims // 2
-    far = [r for r in range(half + 1, last + 1) if values[r - 1] > BY_FAR * float(values[r:].sum()) / (n_dims - r)]
-    rank = next((r for r in reversed(far) if stands(r, BY_FAR)), 0) or _last(values[: min(last, half)], edge)
-    while half <= rank < last and stands(rank + 1):
+    last, half = min(len(values), n_dims - 1, distinct - 1, int(edge.n_items) - 3), n_dims // 2
+    # Few dimensions that are left cannot tell how noise differs: it is taken as equal. The largest of them always seems to stand out:
+    # beyond half of the dimensions it must do so by far, or follow others.
+    ratio = {r: float(values[r - 1]) / edge.equal(r, float(values[:r].sum())) for r in range(half + 1, last + 1)}
+    rank = max((r for r, times in ratio.items() if times > BY_FAR), default=0) or _last(values[: min(last, half)], edge)
+    while half <= rank < last and ratio[rank + 1] > 1:
         rank += 1
     # With signal in all dimensions but one, nothing is left to tell whether the last is noise.
     return n_dims if rank == n_dims - 1 < len(values) else rank
