@@ -830,7 +830,7 @@ def test_no_threads_are_left_after_a_fit(many_blocks):
     before = threading.active_count()
     model = ONMF(3, n_jobs=4).fit(separated(n=80))
     model.transform(separated(n=80))
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
     assert not workers()
 
 
