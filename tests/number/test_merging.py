@@ -58,7 +58,10 @@ class TestHowManyJoins:
         return decided([Join(len(gains) - i, gain, ()) for i, gain in enumerate(gains)])
 
     def test_none_where_balls_will_do(self):
-        assert self.made(0.0, 19.0, 18.0, -50.0) == 0
+        assert self.made(0.0, 12.0, 7.0, -50.0) == 0
+
+    def test_some_where_they_gain_much_together(self):
+        assert self.made(0.0, 12.0, 9.0, -50.0) == 2
 
     def test_as_many_as_gain_most(self):
         assert self.made(0.0, 25.0, -3.0, 8.0, -50.0, -60.0) == 3
