@@ -43,6 +43,7 @@ from .search import Answer, Assign, Search
 from .solvers import bounded_solver
 from .solvers.base import Relaxed, loads
 from .solvers.dual import weighed
+from .span import Span, narrow
 from .status import Status
 from .transitions import MIN_PERSISTENCE, most_persistent, persistence
 
@@ -85,7 +86,7 @@ class Request:
     """What is asked of a factorisation; the parameters of the estimator, validated.
 
     ``n_components`` is None where the data decide, then between ``min_components`` and ``max_components``; ``persistence`` says that the
-    number that persists longest is taken.
+    number that persists longest is taken; ``penalty`` is ``capacity_penalty`` in the units of the engine.
     """
 
     n_components: int | None
@@ -105,6 +106,7 @@ class Request:
     tol: float
     max_iter: int
     seed: int
+    penalty: float = np.inf
 
 
 @dataclass(frozen=True)
@@ -160,31 +162,49 @@ def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
     """Anneal, refine and order the components; when the time is over or a callback says so, take the best answer so far."""
     team = engine.team
     with team.unhurried():  # without a first answer there is nothing to show
+        request = replace(request, penalty=_penalty(engine, request))
+        given = _distinct(engine)
+        distortion = REGISTRY[request.scaling].of(given)
+        span = Span.of(engine, distortion) if narrow(engine) else None
+        whole, distinct, frame = (engine, given, distortion) if span is None else (span.engine, _distinct(span.engine), span.distortion)
         # Free components hold equal items together; bounds count every one.
-        distinct = merged(engine)[0] if mergeable(engine) else engine
-        free = _bounds(engine, request, request.n_components or request.min_components) is None
-        work = distinct if free else engine
-        distortion = REGISTRY[request.scaling].of(distinct)
-        small = _small(distinct, distortion, request)
-        search = _first_answer(work, small, distortion, request)
+        free = _bounds(whole, request, request.n_components or request.min_components) is None
+        work = distinct if free else whole
+        small = _small(distinct, frame, request)
+        counted = small if span is None or request.n_components is not None else _small(given, distortion, request)
+        search = _first_answer(work, small, frame, request)
         search.evidence = effective_number(engine.block_weight(slice(0, engine.n_items))) if small is distinct else None
     try:
-        apart = spread(distinct, distortion)
-        if apart <= finest(distinct, distortion, apart):
-            search.centers = distortion.origin()
+        apart = spread(distinct, frame)
+        if apart <= finest(distinct, frame, apart):
+            search.centers = frame.origin()
             search.remarks.append(distortion.alike)
         else:
-            _anneal(small, distortion, request, monitor, search)
-        _settle(work, distinct, distortion, request, monitor, search)
+            if request.n_components is None and not request.persistence:
+                _number(counted, distortion, request, monitor, search)
+            _anneal(small, frame, request, monitor, search)
+        _settle(work, distinct, frame, request, monitor, search)
     except TimeLimitReached:
         search.fault(Status.TIME_LIMIT)
     except StopRequested:
         search.fault(Status.CALLBACK)
     with team.unhurried():
         search.tried()
-        if distinct is not engine:
-            engine.passes += distinct.passes
-        return _finished(engine, small, distortion, search, monitor)
+        engine.passes += sum({other: other.passes for other in (given, whole, distinct) if other is not engine}.values())
+        basis = plane(item_points(whole, frame, _spaced(whole.n_items, PLANE_ITEMS)))
+        if span is not None:
+            search.best = replace(search.best, centers=span.lifted(search.best.centers))
+        return _finished(engine, counted, distortion, search, monitor, basis)
+
+
+def _distinct(engine: Engine) -> Engine:
+    """Equal items as one, where a copy of all is small."""
+    return merged(engine)[0] if mergeable(engine) else engine
+
+
+def _penalty(engine: Engine, request: Request) -> float:
+    """What an item out of a soft bound costs, in the units of the engine; infinite where bounds are hard."""
+    return np.inf if request.capacity_penalty is None else request.capacity_penalty * mean_sqnorm(engine)
 
 
 def _small(engine: Engine, distortion: Distortion, request: Request) -> Engine:
@@ -242,8 +262,8 @@ def _anneal(small: Engine, distortion: Distortion, request: Request, monitor: Mo
     """The start of the search: components that the annealing tells apart."""
     asked, reached = request.n_components, request.n_components or request.max_components
     careful = asked is None or request.growth is not None
-    if asked is None and not request.persistence:
-        found = _number(small, distortion, request, monitor, search)
+    if search.number is not None:
+        found = max(search.number.answer, request.min_components)
         reached = min(max(found + ROOM, ROOMS * found), request.max_components)
     annealing = Annealing(
         engine=small,
@@ -277,8 +297,8 @@ def _schedule(request: Request) -> Schedule:
     return Adaptive() if request.n_components is None else Adaptive(overshoot=3.0, locate=False)
 
 
-def _number(engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search) -> int:
-    """The number of components that the data give, at least as many as the capacities need, and a word about it."""
+def _number(engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search) -> None:
+    """The number of components that the data give, and a word about it."""
     least = request.min_components
     monitor.stage(f"asking {engine.n_items} items how many components they have, and how sure that is")
     asked = engine if search.evidence is not None else unweighted(engine)
@@ -287,7 +307,6 @@ def _number(engine: Engine, distortion: Distortion, request: Request, monitor: M
     search.remarks.append(number.sentence)
     if number.answer < least:
         search.remarks.append(f"The capacities need {least} components. For {number.answer}, raise capacity.")
-    return max(number.answer, least)
 
 
 def _most_persistent(annealing: Annealing, search: Search, engine: Engine, least: int) -> int:
@@ -354,10 +373,9 @@ def _far_out(engine: Engine, distortion: Distortion, request: Request, search: S
 
 def _bounds(engine: Engine, request: Request, n_components: int) -> Bounds | None:
     """The bounds that were asked for; None where they exclude nothing, and no flow is to be seen under them."""
-    penalty = np.inf if request.capacity_penalty is None else request.capacity_penalty * mean_sqnorm(engine)
     if engine.size is not None:
-        return parse_loads(request.capacity, request.min_size, n_components, engine.n_items, request.total_size, penalty)
-    bounds = parse_bounds(request.capacity, request.min_size, n_components, engine.n_items, penalty)
+        return parse_loads(request.capacity, request.min_size, n_components, engine.n_items, request.total_size, request.penalty)
+    bounds = parse_bounds(request.capacity, request.min_size, n_components, engine.n_items, request.penalty)
     idle = bounds is not None and not bounds.bind(engine.n_items) and request.solver != "cbf"
     return None if idle else bounds
 
@@ -515,7 +533,7 @@ def _nudged(engine: Engine, distortion: Distortion, centers: Array) -> Array:
     return np.where(stats.mass[:, None] > 0, moved, centers)
 
 
-def _finished(engine: Engine, small: Engine, distortion: Distortion, search: Search, monitor: Monitor) -> Result:
+def _finished(engine: Engine, small: Engine, distortion: Distortion, search: Search, monitor: Monitor, basis: Array) -> Result:
     """Nonnegative centres, ordered by mass, and the last labels."""
     best, bounds = search.best, search.bounds
     centers, labels, prices = np.abs(distortion.to_data(best.centers)), best.labels, best.prices
@@ -537,7 +555,7 @@ def _finished(engine: Engine, small: Engine, distortion: Distortion, search: Sea
         critical_betas=search.critical_betas,
         temperatures=monitor.temperatures,
         splits=search.splits,
-        plane=plane(item_points(engine, distortion, _spaced(engine.n_items, PLANE_ITEMS))),
+        plane=basis,
         status=search.status,
         sentences=search.sentences,
         bounds=bounds,

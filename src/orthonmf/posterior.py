@@ -127,10 +127,8 @@ def _n_directions(engine: Engine, distortion: Distortion) -> int:
 
 def _even(engine: Engine, distortion: Distortion) -> Engine:
     """The items with weights such that all of them have the same ω; those without any stay without."""
-    even = engine.select(np.arange(engine.n_items))
-    size = even.run(None, UnitWeight(distortion)).columns["weight"]
-    even.weight = np.divide(1.0, size, out=np.zeros_like(size), where=size > TINY)
-    return even
+    size = engine.run(None, UnitWeight(distortion)).columns["weight"]
+    return engine.reweighted(np.divide(1.0, size, out=np.zeros_like(size), where=size > TINY))
 
 
 def posterior(engine: Engine, distortion: Distortion, mixture: Mixture) -> Array:

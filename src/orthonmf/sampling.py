@@ -59,9 +59,7 @@ def coreset(engine: Engine, distortion: Distortion, n_items: int, seed: int, cen
 
 def unweighted(sample: Engine) -> Engine:
     """A sample of which each item counts as one: by weight, a small group that it was drawn to see would be next to nothing."""
-    same = sample.select(np.arange(sample.n_items))
-    same.weight = None
-    return same
+    return sample.reweighted(None)
 
 
 def _drawn(engine: Engine, distortion: Distortion, centers: Array, n_items: int, seed: int) -> Engine:

@@ -26,6 +26,8 @@ from .threads import ThreadTeam
 # A block of this many bytes, and as many of logits, stays in a core's second-level cache.
 BLOCK_BYTES = 1 << 20
 MIN_BLOCK, MAX_BLOCK = 256, 8192
+# Fewer items than that, where they would take more: what is made of a block is a few times as large.
+MAX_BLOCK_BYTES = 8 << 20
 # Framed blocks are kept between passes while they take no more than this: small problems are all overhead.
 KEEP_BYTES = 8 << 20
 # A block where every digit counts, and copies of it are made.
@@ -153,11 +155,18 @@ class Engine(ABC):
         other.slices = [slice(start, min(start + size, self.n_items)) for start in range(0, self.n_items, size)]
         return other
 
+    def reweighted(self, weight: Array | None) -> Self:
+        """The same items with other weights (n_items,); none are copied."""
+        other = copy(self)
+        other.weight, other._kept = weight, {}
+        return other
+
     @cached_property
     def slices(self) -> list[slice]:
         """Borders of the blocks; they depend on the shape of X alone, never on the number of threads."""
-        size = BLOCK_BYTES // (self.dtype.itemsize * max(self.row_width, 1))
-        size = min(max(size, MIN_BLOCK), MAX_BLOCK)
+        width = self.dtype.itemsize * max(self.row_width, 1)
+        least = min(MIN_BLOCK, max(MAX_BLOCK_BYTES // width, 1))
+        size = min(max(BLOCK_BYTES // width, least), MAX_BLOCK)
         return [slice(start, min(start + size, self.n_items)) for start in range(0, self.n_items, size)]
 
     def block_weight(self, where: slice) -> Array:

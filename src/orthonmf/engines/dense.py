@@ -108,7 +108,12 @@ class DenseEngine(Engine):
 
     def select(self, index: Labels) -> DenseEngine:
         weight = None if self.weight is None else self.weight[index]
-        chosen = DenseEngine(self._scaled(self._array[index].astype(np.float64)), weight, team=self.team)
+        values = np.empty((len(index), self.n_dims))
+        height = max(OUTER_BYTES // (8 * max(self.n_dims, 1)), 1)
+        for start in range(0, len(index), height):  # so that no second copy is made of many
+            where = slice(start, start + height)
+            values[where] = self._scaled(self._array[index[where]].astype(np.float64))
+        chosen = DenseEngine(values, weight, team=self.team)
         chosen.given = self.given
         return chosen
 
