@@ -69,7 +69,7 @@ def seeds(first, all_of_them):
 
 
 @pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("which", [1, pytest.param(2, marks=LONG), pytest.param(3, marks=LONG), 4])
+@pytest.mark.parametrize("which", [1, *(pytest.param(which, marks=LONG) for which in (2, 3, 4))])
 @seeds(1, 20)
 def test_data_sets_of_the_paper_have_20(which, seeds, reading):
     cases = ((f"seed {seed}", make_paper_synthetic(which, seed).X) for seed in seeds)
@@ -78,7 +78,7 @@ def test_data_sets_of_the_paper_have_20(which, seeds, reading):
 
 @pytest.mark.parametrize("reading", READINGS)
 @seeds(1, 5)
-@pytest.mark.parametrize("k", [3, pytest.param(5, marks=LONG), 8, pytest.param(12, marks=LONG), 20])
+@pytest.mark.parametrize("k", [3, 8, *(pytest.param(k, marks=LONG) for k in (5, 12, 20))])
 def test_gamma_centres_with_scales_and_noise(k, seeds, reading):
     cases = (
         (f"noise {noise}, seed {seed}", make_onmf(800, 20, k, noise=noise, item_scale=10, random_state=seed).X)

@@ -64,7 +64,7 @@ REHEARSAL_ITEMS, REHEARSAL_GROWTH = 2048, 8
 TRY_ITEMS, MAX_TRIES = 12288, 6
 # The annealing goes so many components, or times as many, beyond the number that the data give: how long that one lasts is read beside
 # those that chance makes.
-ROOM, ROOMS = 6, 2
+ROOM, ROOMS = 4, 1.5
 # max_components when it is not given.
 MAX_COMPONENTS = 32
 # Items from which the plane of the history is taken.
@@ -264,7 +264,7 @@ def _anneal(small: Engine, distortion: Distortion, request: Request, monitor: Mo
     careful = asked is None or request.growth is not None
     if search.number is not None:
         found = max(search.number.answer, request.min_components)
-        reached = min(max(found + ROOM, ROOMS * found), request.max_components)
+        reached = min(max(found + ROOM, int(ROOMS * found)), request.max_components)
     annealing = Annealing(
         engine=small,
         distortion=distortion,

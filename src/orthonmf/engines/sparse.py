@@ -1,4 +1,4 @@
-"""Compressed sparse rows, never densified: the frame x' = factor · x − along · ref stays a formula."""
+"""Compressed sparse rows, never densified (but for a few that are chosen): the frame x' = factor · x − along · ref stays a formula."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ import scipy.sparse as sp
 
 from .._typing import Array, Labels
 from .base import OUTER_BYTES, Engine, multipliers, scrambled
+from .dense import DenseEngine
 from .threads import ThreadTeam
+
+# Chosen items of so few numbers, zeros among them, are held as a dense array: a product of sparse ones is all overhead.
+DENSE_NUMBERS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -134,11 +138,14 @@ class SparseEngine(Engine):
         shape = (where.stop - where.start, self.n_dims)
         return SparseRawRows(sp.csr_array((data, self._matrix.indices[start:stop], indptr), shape=shape))
 
-    def select(self, index: Labels) -> SparseEngine:
+    def select(self, index: Labels) -> Engine:
         chosen = self._matrix[index].astype(np.float64)
         chosen.data = np.ldexp(chosen.data, self.shift)
         weight = None if self.weight is None else self.weight[index]
-        few = SparseEngine(chosen, weight, team=self.team)
+        if len(index) * self.n_dims <= DENSE_NUMBERS:
+            few: Engine = DenseEngine(chosen.toarray(), weight, team=self.team)
+        else:
+            few = SparseEngine(chosen, weight, team=self.team)
         few.given = self.given
         return few
 
