@@ -130,7 +130,7 @@ class TestThePaper:
         start = State(beta, run.distortion.to_frame(X[places]), np.full(5, -np.log(5)), (0, 1, 2, 3, 4))
         found, alone = (
             settle(run.engine, run.distortion, state, tol=1e-20, max_passes=500).state
-            for state in (start, State(beta, run.distortion.origin(), np.zeros(1)))
+            for state in (start, State(beta, run.distortion.origin, np.zeros(1)))
         )
         # F is flat to its last digit 1e-7 from the centre; the paper's own steps go on from there.
         for _ in range(300):
@@ -249,7 +249,7 @@ def test_one_component_has_the_critical_value_of_its_items(scaling):
     at = settle(
         run.engine,
         run.distortion,
-        State(1.0, run.distortion.origin(), np.zeros(1)),
+        State(1.0, run.distortion.origin, np.zeros(1)),
         tol=1e-24,
         max_passes=300,
     )

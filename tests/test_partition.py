@@ -166,7 +166,7 @@ class TestRefilled:
     def test_no_more_components_than_distinct_items(self, scaling):
         rows = np.array([[1.0, 2.0], [3.0, 1.0], [5.0, 5.0]])
         engine, distortion = build(rows[[0, 1, 2, 2, 1, 0, 0]], scaling)
-        found = refilled(engine, distortion, np.repeat(distortion.origin(), 6, axis=0))
+        found = refilled(engine, distortion, np.repeat(distortion.origin, 6, axis=0))
         assert len(found) == 3
         data = distortion.to_data(found)
         expected = rows if scaling == "none" else rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -175,4 +175,4 @@ class TestRefilled:
     def test_items_without_weight_open_no_component(self, scaling):
         X = np.array([[1.0, 1.0], [1.0, 1.0], [9.0, 1.0]])
         engine, distortion = build(X, scaling, np.array([1.0, 1.0, 0.0]))
-        assert len(refilled(engine, distortion, np.repeat(distortion.origin(), 2, axis=0))) == 1
+        assert len(refilled(engine, distortion, np.repeat(distortion.origin, 2, axis=0))) == 1

@@ -28,7 +28,7 @@ def build(X, scaling, weight=None):
 
 def started(engine, distortion, n_components):
     """A poor start: the items that are farthest from those before."""
-    return alternate(engine, distortion, refilled(engine, distortion, np.repeat(distortion.origin(), n_components, 0)))
+    return alternate(engine, distortion, refilled(engine, distortion, np.repeat(distortion.origin, n_components, 0)))
 
 
 def random_start(X, scaling, k, seed):
@@ -188,7 +188,7 @@ class TestSeparated:
     def test_one_component_comes_back(self, scaling):
         X, _ = self.far_groups(0)
         engine, distortion = build(X, scaling)
-        start = alternate(engine, distortion, distortion.origin())
+        start = alternate(engine, distortion, distortion.origin)
         assert refine(engine, distortion, start) is start
 
 

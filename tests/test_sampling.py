@@ -148,7 +148,7 @@ def test_gains_on_a_sample_are_larger_than_its_noise(scaling):
     X = np.random.default_rng(0).gamma(1.0, size=(400, 3))
     engine = build(X)
     distortion = REGISTRY[scaling].of(engine)
-    start = centered(engine, distortion, np.arange(400) % 8, np.repeat(distortion.origin(), 8, 0))
+    start = centered(engine, distortion, np.arange(400) % 8, np.repeat(distortion.origin, 8, 0))
     found = list(refine.gains(engine, distortion, start))
     assert found[0] is start
     assert len(found) > 3

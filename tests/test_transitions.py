@@ -38,7 +38,7 @@ def build(X, scaling, weight=None):
 
 def at_rest(engine, distortion, beta=1.0, centers=None):
     """Components at rest: one at the centre of the items, unless centres are given."""
-    centers = distortion.origin() if centers is None else centers
+    centers = distortion.origin if centers is None else centers
     k = len(centers)
     state = State(beta, centers, np.full(k, -np.log(k)), tuple(range(k)))
     return settle(engine, distortion, state, tol=1e-22, max_passes=2000)

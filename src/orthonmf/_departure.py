@@ -12,7 +12,7 @@ import numpy as np
 
 from .bounds import Bounds, n_bounds, parse_bounds, parse_loads
 from .certificate import CONSERVED, GAP, STATIONARY, Certificate
-from .distortion import REGISTRY
+from .distortion import REGISTRY, has_scales
 from .distortion.base import Distortion
 from .engines.base import Engine, mean_sqnorm
 from .exceptions import InfeasibleCapacityError, InvalidInputError
@@ -128,7 +128,7 @@ def _of_items(model: Any, engine: Engine) -> Iterator[str]:
         return
     factors, kind = model._factors, np.finfo(model.components_.dtype)
     scale = factors.assign(engine, model.labels_).scale
-    if model.scaling == "item" and not np.allclose(
+    if has_scales(model.scaling) and not np.allclose(
         model.scale_, scale, rtol=ROUNDINGS * float(kind.eps), atol=float(kind.smallest_subnormal)
     ):
         yield "scale_ is not what the data and components_ give"

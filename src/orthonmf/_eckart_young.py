@@ -9,7 +9,7 @@ from operator import add
 import numpy as np
 
 from ._typing import Array
-from .distortion.base import Distortion
+from .distortion.base import Distortion, mean_of
 from .engines.base import Engine
 
 __all__ = ["GRAM_SIDE", "GRAM_WORK", "lower_bound", "smaller_gram"]
@@ -34,7 +34,7 @@ def lower_bound(engine: Engine, distortion: Distortion, n_components: int) -> fl
 
     r is n_components, or one less where the components are means: about the mean of all items, k means span k − 1 dimensions.
     """
-    mean = distortion.mean_of(engine)
+    mean = mean_of(engine, distortion)
     rank = n_components - (mean is not None)
     side = min(engine.n_items, engine.n_dims)
     if side <= rank:

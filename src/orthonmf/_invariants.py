@@ -14,6 +14,7 @@ from ._encoding import unfit
 from ._typing import Array
 from .bounds import Bounds
 from .certificate import Certificate
+from .distortion import has_scales
 from .exceptions import InfeasibleCapacityError, InvalidInputError
 from .posterior import Mixture
 from .transitions import persistence
@@ -125,7 +126,7 @@ def _of_numbers(model: Any) -> Iterator[str]:
         yield f"labels_ goes from {model.labels_.min()} to {model.labels_.max()}, with {model.n_components_} components"
     if model.scale_.dtype != model.components_.dtype:
         yield f"scale_ has dtype {model.scale_.dtype}, and components_ {model.components_.dtype}"
-    if model.orthogonal == "samples" and model.scaling == "item" and abs(np.linalg.norm(model._reference) - 1) > ROUNDED:
+    if model.orthogonal == "samples" and has_scales(model.scaling) and abs(np.linalg.norm(model._reference) - 1) > ROUNDED:
         yield f"the reference has norm {np.linalg.norm(model._reference):.6g} instead of 1"
     if np.isnan(model.critical_betas_).any() or (model.critical_betas_ < 0).any():
         yield "critical_betas_ has entries below 0"
@@ -186,7 +187,7 @@ def _of_factors(model: Any) -> Iterator[str]:
         yield "counts_ does not count labels_"
     if model.orthogonal == "features" and np.count_nonzero(model.components_, axis=0).max() > 1:
         yield "a feature belongs to two components"
-    if model.orthogonal == "features" or model.scaling == "item":
+    if model.orthogonal == "features" or has_scales(model.scaling):
         norms = np.linalg.norm(model.components_[model.counts_ > 0].astype(np.float64), axis=1)
         # Far above rounding, far below a change that matters. A component without items has no direction.
         if (np.abs(norms - 1) > np.sqrt(np.finfo(model.components_.dtype).eps)).any():
@@ -200,7 +201,7 @@ def _of_scales(model: Any) -> Iterator[str]:
             yield "scale_ is not the one nonzero of each feature"
         if not np.array_equal(model._weight, model.counts_):
             yield "the weights of the components do not count features"
-    elif model.scaling == "none" and not np.array_equal(model.scale_, _shared_scales(model)):
+    elif not has_scales(model.scaling) and not np.array_equal(model.scale_, _shared_scales(model)):
         yield "scale_ is not one over the root of the weight of the component"
 
 
@@ -241,7 +242,7 @@ def _of_mixture(model: Any) -> Iterator[str]:
         yield f"the shares of the components add up to {mixture.share.sum():.6g} instead of 1, or one is below 0"
     if not 0 <= mixture.deviation < np.inf or not np.isfinite(mixture.centers).all():
         yield f"the components have the width {mixture.deviation}, or centres that are not finite"
-    if model.scaling == "item" and (np.abs(np.linalg.norm(mixture.centers, axis=1) - 1) > ROUNDED).any():
+    if has_scales(model.scaling) and (np.abs(np.linalg.norm(mixture.centers, axis=1) - 1) > ROUNDED).any():
         yield "a direction of the probabilities has another norm than 1"
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ._typing import Array
-from .distortion.base import Distortion
+from .distortion.base import Splitting
 from .engines.base import Engine
 from .partition import refilled
 from .progress import Monitor, Temperature
@@ -142,7 +142,7 @@ class Annealing:
     """
 
     engine: Engine
-    distortion: Distortion
+    distortion: Splitting
     schedule: Schedule
     tol: float
     max_passes: int
@@ -227,13 +227,13 @@ class Annealing:
 
     def _begin(self) -> View:
         """One component, settled at a β well below its critical value."""
-        origin = State(1.0, self.distortion.origin(), np.zeros(1))
+        origin = State(1.0, self.distortion.origin, np.zeros(1))
         settled = self._settle(origin)
         criticals = self._criticals(settled)  # of a single component: the same at every β
         first = criticals.beta[0]
         if self.thorough:
             self.least_beta = 0.5 / max(largest_distance(self.engine, self.distortion, settled.state), 1 / self.max_beta)
-            self.places = refilled(self.engine, self.distortion, np.repeat(self.distortion.origin(), PLACES, axis=0))
+            self.places = refilled(self.engine, self.distortion, np.repeat(self.distortion.origin, PLACES, axis=0))
         # Isotropic items give way at every temperature: their critical value is 0, or what rounding makes of it.
         usable = first < np.inf and first * settled.stats.distortion > ISOTROPIC * settled.stats.weight
         beta = START * float(first) if usable else 1.0

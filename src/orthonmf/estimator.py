@@ -34,7 +34,7 @@ from ._validation import (
 from .bounded import Bounded
 from .bounds import least_components, most_components, parse_bounds
 from .certificate import Certificate, certify, squared_error
-from .distortion import REGISTRY
+from .distortion import REGISTRY, has_scales
 from .engines import REGISTRY as ENGINES
 from .engines import Engine, ThreadTeam
 from .engines.threads import TimeLimitReached
@@ -447,7 +447,7 @@ class ONMF(CallbackSupport, Factorization):
             )
         with ThreadTeam(self.n_jobs) as team, closing(team):
             # Neither the squares of these samples nor those of the centres may overflow; lines have no size.
-            shift = None if self.scaling == "item" else min(power_of_two(each, None) for each in (X, self._mixture.centers))
+            shift = None if has_scales(self.scaling) else min(power_of_two(each, None) for each in (X, self._mixture.centers))
             engine = self._layout.build(X, None, team, shift)
             mixture = self._mixture.scaled(self._unit(engine))
             return posterior(engine, self._factors.distortion(engine), mixture).astype(X.dtype, copy=False)
@@ -734,7 +734,7 @@ class ONMF(CallbackSupport, Factorization):
 
     def _unit(self, engine: Engine) -> int:
         """d in the units of X is d in the engine's units times 4**−unit, so β is β times 4**unit; a line has no units."""
-        if self.scaling == "item":
+        if has_scales(self.scaling):
             return 0
         return engine.shift if self.orthogonal == "samples" else engine.shift + engine.weight_shift
 
@@ -752,7 +752,7 @@ class ONMF(CallbackSupport, Factorization):
             assigned = Assigned(result.labels, factors.components.max(axis=0))
         self.labels_, self.scale_ = assigned.labels, assigned.scale.astype(dtype)
         self.counts_ = np.bincount(self.labels_, minlength=self.n_components_)
-        if self.orthogonal == "samples" and self.scaling == "item":  # an item that is zero is as near to one component as to another
+        if self.orthogonal == "samples" and has_scales(self.scaling):  # an item that is zero is as near to one component as to another
             each = np.ldexp(engine.block_weight(slice(0, engine.n_items)), -2 * engine.weight_shift)
             self._weight = np.bincount(self.labels_, each, self.n_components_)
         self.margin_ = self._margins(engine, self.labels_).astype(dtype)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ._typing import Array
 from .bounded import Bounded
-from .distortion.base import Distortion
+from .distortion.base import Moving
 from .engines.base import Engine
 from .partition import Partition, centered, item_points
 from .passes.hard import Weights
@@ -15,7 +15,7 @@ from .passes.hard import Weights
 EVERY_PARTITION = 9
 
 
-def best_of_all(engine: Engine, distortion: Distortion, assigner: Bounded) -> Partition:
+def best_of_all(engine: Engine, distortion: Moving, assigner: Bounded) -> Partition:
     """The best partition of few items.
 
     With f_j(S) the least cost of giving the items S to the components j, j + 1, …, f_j(S) = min over the subsets R of S of what R costs
@@ -36,7 +36,7 @@ def best_of_all(engine: Engine, distortion: Distortion, assigner: Bounded) -> Pa
     for j, taken in enumerate(chosen[::-1]):
         labels[members[taken[rest]]] = j
         rest -= taken[rest]
-    return centered(engine, distortion, labels, np.repeat(distortion.origin(), len(chosen), axis=0))
+    return centered(engine, distortion, labels, np.repeat(distortion.origin, len(chosen), axis=0))
 
 
 def _charges(assigner: Bounded, n_items: int) -> Array:
@@ -49,7 +49,7 @@ def _charges(assigner: Bounded, n_items: int) -> Array:
     return charge
 
 
-def _subset_costs(engine: Engine, distortion: Distortion, members: Array) -> Array:
+def _subset_costs(engine: Engine, distortion: Moving, members: Array) -> Array:
     """The cost of every subset (a row of ``members``) as one component."""
     # In coordinates of their own span, of which items have no more than their number.
     points = np.asarray(np.linalg.qr(item_points(engine, distortion, np.arange(engine.n_items)).T, mode="r")).T

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -14,7 +14,8 @@ from ._typing import Array, Labels
 from .anneal import Annealing, Split, tree
 from .bounded import MANY_ITEMS, Bounded
 from .bounds import Bounds, parse_bounds, parse_loads
-from .distortion import REGISTRY, Distortion
+from .distortion import REGISTRY
+from .distortion.base import Annealed, Distortion, Moving, Splitting, having
 from .engines.base import Engine, mean_sqnorm, sample
 from .engines.threads import TimeLimitReached
 from .exhaustive import EVERY_PARTITION, best_of_all
@@ -40,7 +41,7 @@ from .refine import gains, refine, rehearsed
 from .sampling import coreset, mergeable, merged, unweighted
 from .schedule import Adaptive, Geometric, Schedule
 from .search import Answer, Assign, Search
-from .solvers import bounded_solver
+from .solvers import bounded_solver, solver_needs
 from .solvers.base import Relaxed, loads
 from .solvers.dual import weighed
 from .span import Span, narrow
@@ -164,9 +165,11 @@ def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
     with team.unhurried():  # without a first answer there is nothing to show
         request = replace(request, penalty=_penalty(engine, request))
         given = _distinct(engine)
-        distortion = REGISTRY[request.scaling].of(given)
+        distortion = _able(REGISTRY[request.scaling].of(given), request)
         span = Span.of(engine, distortion) if narrow(engine) else None
-        whole, distinct, frame = (engine, given, distortion) if span is None else (span.engine, _distinct(span.engine), span.distortion)
+        whole, distinct, frame = engine, given, distortion
+        if span is not None:
+            whole, distinct, frame = span.engine, _distinct(span.engine), _able(span.distortion, request)
         # Free components hold equal items together; bounds count every one.
         free = _bounds(whole, request, request.n_components or request.min_components) is None
         work = distinct if free else whole
@@ -177,7 +180,7 @@ def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
     try:
         apart = spread(distinct, frame)
         if apart <= finest(distinct, frame, apart):
-            search.centers = frame.origin()
+            search.centers = frame.origin
             search.remarks.append(distortion.alike)
         else:
             if request.n_components is None and not request.persistence:
@@ -197,6 +200,16 @@ def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
         return _finished(engine, counted, distortion, search, monitor, basis)
 
 
+def _able(distortion: Distortion, request: Request) -> Annealed:
+    """The loss, if it has what every stage of this fit needs."""
+    having(distortion, Splitting, "The annealing")
+    if request.refine:
+        having(distortion, Moving, "refine=True")
+    if request.capacity is not None or request.min_size is not None:
+        having(distortion, solver_needs(request.solver), f"solver={request.solver!r}")
+    return cast(Annealed, distortion)
+
+
 def _distinct(engine: Engine) -> Engine:
     """Equal items as one, where a copy of all is small."""
     return merged(engine)[0] if mergeable(engine) else engine
@@ -207,17 +220,17 @@ def _penalty(engine: Engine, request: Request) -> float:
     return np.inf if request.capacity_penalty is None else request.capacity_penalty * mean_sqnorm(engine)
 
 
-def _small(engine: Engine, distortion: Distortion, request: Request) -> Engine:
+def _small(engine: Engine, distortion: Annealed, request: Request) -> Engine:
     """The items that are annealed."""
     asked = request.n_components
     few = RANK_ITEMS if asked is None else max(ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT * asked)
     return coreset(engine, distortion, few, request.seed)
 
 
-def _first_answer(engine: Engine, small: Engine, distortion: Distortion, request: Request) -> Search:
+def _first_answer(engine: Engine, small: Engine, distortion: Annealed, request: Request) -> Search:
     """As many components as asked for, far apart, within the bounds; and time kept back for what follows the search."""
     wanted = request.n_components or request.min_components
-    centers = opened(small, distortion, distortion.origin(), wanted)
+    centers = opened(small, distortion, distortion.origin, wanted)
     rough = alternate(small, distortion, centers, max_passes=LOOSE_PASSES)
     centers = opened(engine, distortion, centers, wanted) if rough is None or len(centers) < wanted else rough.centers
     bounds = _bounds(engine, request, wanted)
@@ -229,7 +242,7 @@ def _first_answer(engine: Engine, small: Engine, distortion: Distortion, request
     return search
 
 
-def _within(engine: Engine, distortion: Distortion, bounds: Bounds | None, centers: Array) -> tuple[Assign, Array]:
+def _within(engine: Engine, distortion: Annealed, bounds: Bounds | None, centers: Array) -> tuple[Assign, Array]:
     """Who gives all items to components within the bounds, the roomiest first, and centres for them."""
     if bounds is None:
         return Free(engine, distortion).assigned, centers
@@ -250,7 +263,7 @@ def _for_each(bounds: Bounds, centers: Array) -> Array:
     return centers[np.arange(len(bounds.upper)) % len(centers)]
 
 
-def _nearest_loads(engine: Engine, distortion: Distortion, bounds: Bounds, centers: Array, prices: Array | None) -> Partition:
+def _nearest_loads(engine: Engine, distortion: Annealed, bounds: Bounds, centers: Array, prices: Array | None) -> Partition:
     """The nearest labels, with what their sums of sizes cost under soft bounds."""
     centers = _for_each(bounds, centers)
     found = Free(engine, distortion).assigned(centers)
@@ -258,7 +271,7 @@ def _nearest_loads(engine: Engine, distortion: Distortion, bounds: Bounds, cente
     return replace(found, prices=np.zeros(len(centers)) if prices is None else prices, charge=charge)
 
 
-def _anneal(small: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search) -> None:
+def _anneal(small: Engine, distortion: Annealed, request: Request, monitor: Monitor, search: Search) -> None:
     """The start of the search: components that the annealing tells apart."""
     asked, reached = request.n_components, request.n_components or request.max_components
     careful = asked is None or request.growth is not None
@@ -297,7 +310,7 @@ def _schedule(request: Request) -> Schedule:
     return Adaptive() if request.n_components is None else Adaptive(overshoot=3.0, locate=False)
 
 
-def _number(engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search) -> None:
+def _number(engine: Engine, distortion: Annealed, request: Request, monitor: Monitor, search: Search) -> None:
     """The number of components that the data give, and a word about it."""
     least = request.min_components
     monitor.stage(f"asking {engine.n_items} items how many components they have, and how sure that is")
@@ -341,7 +354,7 @@ def _most_persistent(annealing: Annealing, search: Search, engine: Engine, least
     return number
 
 
-def _settle(engine: Engine, distinct: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search) -> None:
+def _settle(engine: Engine, distinct: Engine, distortion: Annealed, request: Request, monitor: Monitor, search: Search) -> None:
     """The end of the search, on all items; free components are sought on the ``distinct`` ones."""
     n_components = request.n_components or max(len(search.centers), request.min_components)
     bounds = _bounds(engine, request, n_components)
@@ -358,7 +371,7 @@ def _settle(engine: Engine, distinct: Engine, distortion: Distortion, request: R
         search.end(Answer(search.centers))
 
 
-def _far_out(engine: Engine, distortion: Distortion, request: Request, search: Search, bounds: Bounds) -> bool:
+def _far_out(engine: Engine, distortion: Annealed, request: Request, search: Search, bounds: Bounds) -> bool:
     """Whether the free components of a sample are too far out of the bounds to become the answer; if so, they are kept."""
     if engine.n_items <= BOUNDED_SEARCH_ITEMS:
         return False
@@ -380,7 +393,7 @@ def _bounds(engine: Engine, request: Request, n_components: int) -> Bounds | Non
     return None if idle else bounds
 
 
-def _free_search(engine: Engine, distortion: Distortion, request: Request, search: Search, bounds: Bounds | None) -> None:
+def _free_search(engine: Engine, distortion: Annealed, request: Request, search: Search, bounds: Bounds | None) -> None:
     """The best free components: by swaps on samples that grow, then on all items.
 
     What is better on a sample is tried on all items, and each stage begins at the best of them so far: more time is never worse.
@@ -402,7 +415,7 @@ def _free_search(engine: Engine, distortion: Distortion, request: Request, searc
     search.centers = sharpened(engine, distortion, centers)
 
 
-def _sample_search(few: Engine, distortion: Distortion, request: Request, search: Search, centers: Array, n_items: int) -> bool:
+def _sample_search(few: Engine, distortion: Annealed, request: Request, search: Search, centers: Array, n_items: int) -> bool:
     """Whether swaps gain on a sample; they are tried on all items whenever that costs no more than what was done in between."""
     start = _alternated(Free(few, distortion), request, centers)
     if start is None:
@@ -417,7 +430,7 @@ def _sample_search(few: Engine, distortion: Distortion, request: Request, search
     return best is not start
 
 
-def _improve(engine: Engine, distortion: Distortion, request: Request, search: Search, n_tries: int) -> None:
+def _improve(engine: Engine, distortion: Annealed, request: Request, search: Search, n_tries: int) -> None:
     """Better free components on the items of a sample, by swaps while one of ``n_tries`` gains."""
     assigner = Free(engine, distortion)
     part = _alternated(assigner, request, search.centers)
@@ -441,7 +454,7 @@ def _alternated(assigner: Free, request: Request, centers: Array) -> Partition |
 # -- under bounds ---------------------------------------------------------------------------------------------------------------
 
 
-def _bound_search(engine: Engine, distortion: Distortion, request: Request, monitor: Monitor, search: Search, bounds: Bounds) -> None:
+def _bound_search(engine: Engine, distortion: Annealed, request: Request, monitor: Monitor, search: Search, bounds: Bounds) -> None:
     """From the solver's relaxed solution, and from the free components made feasible, to the better of the two, refined.
 
     The roomiest component comes first, so that the order of the bounds does not matter.
@@ -472,7 +485,7 @@ def _bound_search(engine: Engine, distortion: Distortion, request: Request, moni
     search.end(Answer(found.centers, found.labels, found.prices, found.cost))
 
 
-def _placed(engine: Engine, distortion: Distortion, bounds: Bounds, centers: Array) -> Partition:
+def _placed(engine: Engine, distortion: Annealed, bounds: Bounds, centers: Array) -> Partition:
     """Every item in its nearest component, and the components in the order in which the fewest items are out of the bounds.
 
     Where there are fewer centres than components, some stand for several.
@@ -487,7 +500,7 @@ def _placed(engine: Engine, distortion: Distortion, bounds: Bounds, centers: Arr
 
 
 def _rounded(
-    engine: Engine, distortion: Distortion, request: Request, bounds: Bounds, relaxed: Relaxed, free: Partition, search: Search
+    engine: Engine, distortion: Annealed, request: Request, bounds: Bounds, relaxed: Relaxed, free: Partition, search: Search
 ) -> Partition:
     """The relaxed solution, rounded exactly and refined together with the free components; these themselves where they are feasible."""
     assigner = Bounded(engine, distortion, bounds, keep=search.keep)
@@ -506,7 +519,7 @@ def _rounded(
 
 
 def _rehearsed(
-    engine: Engine, distortion: Distortion, request: Request, assigner: Bounded, starts: list[Start], keep: Callable[[], Keep]
+    engine: Engine, distortion: Annealed, request: Request, assigner: Bounded, starts: list[Start], keep: Callable[[], Keep]
 ) -> Partition:
     """The better of the starts on samples that grow, each told to a ``keep`` of its own, and then on all items."""
     size = REHEARSAL_ITEMS
@@ -533,7 +546,7 @@ def _nudged(engine: Engine, distortion: Distortion, centers: Array) -> Array:
     return np.where(stats.mass[:, None] > 0, moved, centers)
 
 
-def _finished(engine: Engine, small: Engine, distortion: Distortion, search: Search, monitor: Monitor, basis: Array) -> Result:
+def _finished(engine: Engine, small: Engine, distortion: Annealed, search: Search, monitor: Monitor, basis: Array) -> Result:
     """Nonnegative centres, ordered by mass, and the last labels."""
     best, bounds = search.best, search.bounds
     centers, labels, prices = np.abs(distortion.to_data(best.centers)), best.labels, best.prices
@@ -566,7 +579,7 @@ def _finished(engine: Engine, small: Engine, distortion: Distortion, search: Sea
     )
 
 
-def _stability(small: Engine, distortion: Distortion, number: Number | None, centers: Array) -> Array:
+def _stability(small: Engine, distortion: Annealed, number: Number | None, centers: Array) -> Array:
     """How often each component comes back in halves of the items on which the number was found; NaN where none were drawn."""
     if number is None or not number.partitions:
         return np.full(len(centers), np.nan)

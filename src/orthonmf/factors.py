@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from ._typing import Array, Labels
 from .certificate import Claim
-from .distortion import REGISTRY, Distortion
+from .distortion import REGISTRY, Distortion, has_scales
 from .engines.base import Engine
 from .factorize import Result
 from .partition import nearest_pass
@@ -66,12 +66,12 @@ class Factors:
         """The factors of a result."""
         each = np.ones(engine.n_items) if engine.weight is None else np.ldexp(engine.weight, -2 * engine.weight_shift)
         weight = np.bincount(result.labels, each, len(result.centers))
-        unit = 0 if scaling == "item" else -engine.shift
+        unit = 0 if has_scales(scaling) else -engine.shift
         components = np.ldexp(result.centers, unit)
         if orthogonal == "features":
             values = _feature_values(engine, result, scaling, weight)
             components = one_per_row(values, result.labels, len(weight), sparse=False, dtype=dtype).T
-        elif scaling == "none":
+        elif not has_scales(scaling):
             components = components * _root(weight)[:, None]
         components = np.ascontiguousarray(components.astype(dtype))
         # A reference for features has one entry per row of the data it is for: new data have their own.
@@ -82,7 +82,7 @@ class Factors:
         """The loss, in the frame of the fit and the units of the engine."""
         if self.orthogonal == "features":
             return REGISTRY[self.scaling].of(engine)
-        return REGISTRY[self.scaling](np.ldexp(self.reference, 0 if self.scaling == "item" else engine.shift))
+        return REGISTRY[self.scaling](np.ldexp(self.reference, 0 if has_scales(self.scaling) else engine.shift))
 
     def assign(self, engine: Engine, labels: Labels | None = None) -> Assigned:
         """Component (the nearest, unless given) and scale of each item of an engine on samples, in the units of X."""
@@ -90,7 +90,7 @@ class Factors:
         if labels is None:
             distortion = self.distortion(engine)
             _, labels = nearest_pass(engine, distortion, distortion.to_frame(centers))
-        if self.scaling == "none":
+        if not has_scales(self.scaling):
             return Assigned(labels, (1 / _root(self.weight))[labels])
         return Assigned(labels, np.ldexp(_inner(engine, centers, labels), -engine.shift))
 
@@ -104,7 +104,7 @@ class Factors:
         nearest = assigned is None or nearest
         assigned = assigned or self.assign(engine)
         step = float(np.ldexp(float(np.finfo(self.components.dtype).smallest_subnormal), engine.shift))
-        if self.scaling == "none":
+        if not has_scales(self.scaling):
             scale = np.ones(engine.n_items)
             return Claim(assigned.labels, scale, self.sample_centers(engine), 1, self._eps(engine), center_step=step, nearest=nearest)
         scale = np.ldexp(assigned.scale.astype(np.float64), engine.shift)
@@ -117,7 +117,7 @@ class Factors:
     def sample_centers(self, engine: Engine) -> Array:
         """The centres for an engine on samples, in its units."""
         components = self.components.astype(np.float64)
-        if self.scaling == "item":
+        if has_scales(self.scaling):
             return components
         return np.ldexp(components / _root(self.weight)[:, None], engine.shift)
 
@@ -125,7 +125,7 @@ class Factors:
         """Columns x_f ≈ (X Cᵀ)_l C[l, f], from C and X alone."""
         values = self.components[labels, np.arange(len(labels))].astype(np.float64)
         mapped = _label_sums(engine, values, labels, len(self.components))
-        size = np.linalg.norm(mapped, axis=1) if self.scaling == "item" else np.sqrt(self.weight)
+        size = np.linalg.norm(mapped, axis=1) if has_scales(self.scaling) else np.sqrt(self.weight)
         size = np.where(size > 0, size, 1.0)
         nonzeros = int(np.count_nonzero(self.components, axis=0).max(initial=0))
         return Claim(labels, values * size[labels], mapped / size[:, None], nonzeros, self._eps(engine), summed=True)
@@ -138,7 +138,7 @@ def _root(weight: Array) -> Array:
 
 def _feature_values(engine: Engine, result: Result, scaling: str, weight: Array) -> Array:
     """The one nonzero of each column of C, with C Cᵀ = I."""
-    if scaling == "none":
+    if not has_scales(scaling):
         return 1 / _root(weight)[result.labels]
     values = _inner(engine, result.centers, result.labels)
     size = np.sqrt(np.bincount(result.labels, np.square(values), len(weight)))

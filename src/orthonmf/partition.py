@@ -259,7 +259,7 @@ def opened(engine: Engine, distortion: Distortion, centers: Array, n_components:
 
 def alone(engine: Engine, distortion: Distortion) -> HardStats:
     """The sums with all items in one component at the reference."""
-    return labelled_pass(engine, distortion, distortion.origin(), np.zeros(engine.n_items, dtype=np.intp))
+    return labelled_pass(engine, distortion, distortion.origin, np.zeros(engine.n_items, dtype=np.intp))
 
 
 def spread(engine: Engine, distortion: Distortion) -> float:

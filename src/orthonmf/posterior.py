@@ -18,7 +18,7 @@ import numpy as np
 
 from ._eckart_young import smaller_gram
 from ._typing import Array, Labels
-from .distortion.base import Distortion, Items
+from .distortion.base import Distortion, Items, mean_of
 from .engines.base import Engine, RawRows, sample, weighted_mean
 from .partition import NEGLIGIBLE, finest, item_rounding, nearest_pass
 from .passes.hard import Margins
@@ -114,7 +114,7 @@ def fit_mixture(engine: Engine, distortion: Distortion, centers: Array, seed: in
 
 def _n_directions(engine: Engine, distortion: Distortion) -> int:
     """In how many directions items can differ from their centre: the rank of the items, centred for means, less one for lines."""
-    mean = distortion.mean_of(engine)
+    mean = mean_of(engine, distortion)
     if min(engine.n_items, engine.n_dims) > RANK_SIDE:
         rank = min(engine.n_items - (mean is not None), int(np.count_nonzero(weighted_mean(engine))))
     else:

@@ -20,7 +20,7 @@ import numpy as np
 
 from ._typing import Array, Labels
 from .batch import alternate_each, at_once, far_apart
-from .distortion.base import Distortion
+from .distortion.base import Moving
 from .engines.base import Engine
 from .partition import Assigner, Distances, Free, Partition, centered, distances, item_points, rank_within
 from .passes.hard import Weights
@@ -65,7 +65,7 @@ DEAR_ITEMS, WORTH = 1024, 3e-4
 SPLIT_PASSES = 6
 
 
-def refine(engine: Engine, distortion: Distortion, start: Partition, assigner: Assigner | None = None) -> Partition:
+def refine(engine: Engine, distortion: Moving, start: Partition, assigner: Assigner | None = None) -> Partition:
     """Improve a partition until neither swaps nor moves gain; it stays as feasible as the assigner makes it."""
     assigner = assigner or Free(engine, distortion)
     best = start
@@ -97,7 +97,7 @@ def _resting(assigner: Assigner, part: Partition) -> Partition:
     return settled if settled is not None and settled.cost <= part.cost else part
 
 
-def gains(engine: Engine, distortion: Distortion, start: Partition) -> Iterator[Partition]:
+def gains(engine: Engine, distortion: Moving, start: Partition) -> Iterator[Partition]:
     """The partition of a sample, and better ones by swaps alone, each of which gains more than the sample's noise."""
     best: Partition | None = start
     groups, trials = equal_items(engine), Trials(engine, distortion, Free(engine, distortion), worth=SAMPLE_GAIN)
@@ -108,7 +108,7 @@ def gains(engine: Engine, distortion: Distortion, start: Partition) -> Iterator[
         best = _swapped(trials, best, groups)
 
 
-def rehearsed(engine: Engine, distortion: Distortion, start: Partition, assigner: Assigner, n_tries: int) -> Partition:
+def rehearsed(engine: Engine, distortion: Moving, start: Partition, assigner: Assigner, n_tries: int) -> Partition:
     """Improve a partition of a sample by swaps alone, while one of ``n_tries`` gains what is worth it."""
     groups, best, gain = equal_items(engine), start, np.inf
     trials = Trials(engine, distortion, assigner)
@@ -120,7 +120,7 @@ def rehearsed(engine: Engine, distortion: Distortion, start: Partition, assigner
     return best
 
 
-def separated(engine: Engine, distortion: Distortion, part: Partition) -> bool:
+def separated(engine: Engine, distortion: Moving, part: Partition) -> bool:
     """Whether the components are so far apart that no swap and no move is worth a try.
 
     With every item nearer to its own centre than half its distance to any other, a component reopened inside itself keeps its items; and
@@ -135,7 +135,7 @@ def separated(engine: Engine, distortion: Distortion, part: Partition) -> bool:
     return bool(np.minimum(closing, merging).min() > (1 + HOPELESS) * part.cost)
 
 
-def _merging(distortion: Distortion, part: Partition) -> Array:
+def _merging(distortion: Moving, part: Partition) -> Array:
     """What merging each component (rows) with each other (columns) adds to the cost, at most."""
     merge = distortion.merge(part.centers, part.stats.mass, part.stats.cost)
     np.fill_diagonal(merge, np.inf)
@@ -189,7 +189,7 @@ class Trials:
     """
 
     engine: Engine
-    distortion: Distortion
+    distortion: Moving
     assigner: Assigner
     fresh: Iterator[Array] = field(default_factory=lambda: iter(()))
     worth: float = GAIN
@@ -231,7 +231,7 @@ class Trials:
         return None
 
 
-def _fresh(engine: Engine, distortion: Distortion, assigner: Assigner, n_components: int) -> Iterator[Array]:
+def _fresh(engine: Engine, distortion: Moving, assigner: Assigner, n_components: int) -> Iterator[Array]:
     """Starts from items far apart, as many as are cheap."""
     count = int(min(START_WORK / (engine.n_items * n_components * (engine.n_dims + 10)), MAX_STARTS))
     if not assigner.free:
@@ -305,7 +305,7 @@ def _with_swaps(best: Partition, places: Places, swaps: list[Swap]) -> Array:
     return centers
 
 
-def _places(engine: Engine, distortion: Distortion, best: Partition, away: Distances, groups: Labels) -> Places:
+def _places(engine: Engine, distortion: Moving, best: Partition, away: Distances, groups: Labels) -> Places:
     """Items at even steps of the cost (all, when they are few), and the worst and the two halves of each component."""
     cost = away.weight * away.own
     order = np.argsort(away.own, kind="stable")
@@ -330,7 +330,7 @@ def _first_of_each(labels: Labels, key: Array) -> Labels:
     return order[np.unique(labels[order], return_index=True)[1]]
 
 
-def _halves(engine: Engine, distortion: Distortion, best: Partition, away: Distances) -> tuple[Array, Array]:
+def _halves(engine: Engine, distortion: Moving, best: Partition, away: Distances) -> tuple[Array, Array]:
     """Every component split in two, by alternating within it from its centre and its farthest item."""
     farthest = _first_of_each(best.labels, -away.own * (away.weight > 0))
     halves = np.stack([best.centers, best.centers])
@@ -347,7 +347,7 @@ def _positive(mass: Array) -> Array:
     return np.maximum(mass, np.finfo(float).tiny)
 
 
-def _rises(engine: Engine, distortion: Distortion, best: Partition, away: Distances, places: Places) -> tuple[Array, Array]:
+def _rises(engine: Engine, distortion: Moving, best: Partition, away: Distances, places: Places) -> tuple[Array, Array]:
     """What closing each component (columns) and opening one at each place (rows) adds to the cost, in one pass, two ways.
 
     Bare: items go to the nearest centre that is left, and no centre moves. Merged: the closed component joins another whose centre follows.
@@ -428,7 +428,7 @@ class Move:
 
 def _moved(
     engine: Engine,
-    distortion: Distortion,
+    distortion: Moving,
     assigner: Assigner,
     best: Partition,
     groups: Labels | None,
@@ -464,7 +464,7 @@ def _n_rounds(engine: Engine, part: Partition) -> int:
     return int(np.clip(allowed, MIN_ROUNDS, MAX_ROUNDS))
 
 
-def _move_gains(engine: Engine, distortion: Distortion, best: Partition, groups: Labels | None) -> tuple[Array, Labels]:
+def _move_gains(engine: Engine, distortion: Moving, best: Partition, groups: Labels | None) -> tuple[Array, Labels]:
     """What moving each item (with its equals) to its best other component gains, and that component."""
     weight = _group_weight(engine, distortion, groups)
     work = MoveGains(best.centers, best.stats.mass, best.stats.cost, together=weight is not None)
@@ -473,7 +473,7 @@ def _move_gains(engine: Engine, distortion: Distortion, best: Partition, groups:
     return found["gain"], found["target"]
 
 
-def _exact_gains(engine: Engine, distortion: Distortion, best: Partition, groups: Labels | None) -> tuple[Array, Labels]:
+def _exact_gains(engine: Engine, distortion: Moving, best: Partition, groups: Labels | None) -> tuple[Array, Labels]:
     """The same for few items, where the other gains are right to second order only."""
     whole = np.arange(engine.n_items)
     found = engine.run(distortion, AllDistances(best.centers)).columns
@@ -488,7 +488,7 @@ def _exact_gains(engine: Engine, distortion: Distortion, best: Partition, groups
     return leave - join.min(axis=0), join.argmin(axis=0)
 
 
-def _group_weight(engine: Engine, distortion: Distortion, groups: Labels | None) -> Array | None:
+def _group_weight(engine: Engine, distortion: Moving, groups: Labels | None) -> Array | None:
     """Σ ω over the equals of every item; None where no two items are equal."""
     if groups is None or groups.max(initial=0) + 1 == engine.n_items:
         return None
@@ -496,9 +496,7 @@ def _group_weight(engine: Engine, distortion: Distortion, groups: Labels | None)
     return np.bincount(groups, weight)[groups]
 
 
-def _relabelled(
-    engine: Engine, distortion: Distortion, assigner: Assigner, best: Partition, items: Labels, goals: Labels
-) -> Partition | None:
+def _relabelled(engine: Engine, distortion: Moving, assigner: Assigner, best: Partition, items: Labels, goals: Labels) -> Partition | None:
     """The partition with items given to other components; None where that may not be."""
     labels = best.labels.copy()
     labels[items] = goals
@@ -536,7 +534,7 @@ def _one_each(
     return moves
 
 
-def _exchanges(engine: Engine, distortion: Distortion, best: Partition, refused: set[tuple[int, ...]]) -> list[Move]:
+def _exchanges(engine: Engine, distortion: Moving, best: Partition, refused: set[tuple[int, ...]]) -> list[Move]:
     """Exchanges of two items that should pay, between different components: sizes stay as they are."""
     work = BestMoves(best.centers, best.stats.mass, best.stats.cost)
     found: BestPairs = engine.run(distortion, work, {"labels": best.labels}).total
@@ -556,7 +554,7 @@ def _exchanges(engine: Engine, distortion: Distortion, best: Partition, refused:
 
 def _verified(
     engine: Engine,
-    distortion: Distortion,
+    distortion: Moving,
     assigner: Assigner,
     best: Partition,
     moves: list[Move],
@@ -576,6 +574,6 @@ def _verified(
     return best if again is None else again
 
 
-def _applied(engine: Engine, distortion: Distortion, assigner: Assigner, best: Partition, moves: list[Move]) -> Partition | None:
+def _applied(engine: Engine, distortion: Moving, assigner: Assigner, best: Partition, moves: list[Move]) -> Partition | None:
     items = np.concatenate([move.items for move in moves])
     return _relabelled(engine, distortion, assigner, best, items, np.concatenate([move.goals for move in moves]))

@@ -52,7 +52,7 @@ def coreset(engine: Engine, distortion: Distortion, n_items: int, seed: int, cen
     if engine.n_items <= n_items:
         return engine if engine.dtype == np.float64 else engine.select(np.arange(engine.n_items))
     if centers is None:
-        first = coreset(engine, distortion, ROUGH_ITEMS, seed, distortion.origin())
+        first = coreset(engine, distortion, ROUGH_ITEMS, seed, distortion.origin)
         centers = _apart(first, distortion, ROUGH_CENTERS, seed)
     return _drawn(engine, distortion, centers, n_items, seed)
 
@@ -92,7 +92,7 @@ def _apart(engine: Engine, distortion: Distortion, n_centers: int, seed: int) ->
     """Items far from each other: each drawn in proportion to what it costs about those before."""
     rng = np.random.default_rng(seed)
     cost = np.full(engine.n_items, np.inf)
-    centers = distortion.origin()
+    centers = distortion.origin
     for _ in range(n_centers):
         cost = engine.run(distortion, LeastCost(centers[-1:]), {"cost": cost}).columns["cost"]
         if not cost.any():

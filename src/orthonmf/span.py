@@ -49,7 +49,7 @@ class Span:
         """
         keys = engine.run(None, Keys()).columns["key"]
         _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-        n_lead = distortion.origin().shape[1] - engine.n_dims
+        n_lead = distortion.origin.shape[1] - engine.n_dims
         lead, rest, length = np.empty((len(first), n_lead)), np.empty((len(first), engine.n_dims)), np.empty(len(first))
         height = max(SPAN_BYTES // (8 * engine.n_dims), 1)
         for start in range(0, len(first), height):

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ._typing import Array
-from .distortion.base import Distortion, Items, Pairs, between
+from .distortion.base import Items, Pairs, Splitting, between
 from .engines.base import Engine
 from .passes.critical import Children, ChildSums, Farthest, Largest, MeanDistances, Moments, Scan, ScanSums, WorstExplained
 from .solvers.gibbs import Settled
@@ -67,13 +67,13 @@ class Rested(Protocol):
         ...
 
 
-def largest_distance(engine: Engine, distortion: Distortion, state: State) -> float:
+def largest_distance(engine: Engine, distortion: Splitting, state: State) -> float:
     """The largest distance of a weighted item to its nearest centre."""
     farthest: Largest = engine.run(distortion, Farthest(state.centers)).total
     return farthest.value
 
 
-def _pencil(engine: Engine, distortion: Distortion, at: Rested, directions: Array) -> Array:
+def _pencil(engine: Engine, distortion: Splitting, at: Rested, directions: Array) -> Array:
     """(ψ, N ψ, R ψ) of every component in one pass, shape (3, k, n_coordinates)."""
     moments = engine.run(distortion, Moments(at, directions)).total.moments
     return np.stack([directions, *distortion.pencil(at.stats, at.state.centers, directions, moments)])
@@ -81,7 +81,7 @@ def _pencil(engine: Engine, distortion: Distortion, at: Rested, directions: Arra
 
 def critical_values(
     engine: Engine,
-    distortion: Distortion,
+    distortion: Splitting,
     at: Rested,
     *,
     start: Array | None = None,
@@ -108,7 +108,7 @@ def critical_values(
     return Criticals(beta, _directions(distortion, best[0], centers))
 
 
-def _directions(distortion: Distortion, vectors: Array, centers: Array) -> Array:
+def _directions(distortion: Splitting, vectors: Array, centers: Array) -> Array:
     """Unit tangent directions; projected twice, since a vector that is mostly rounding is not tangent after the first time."""
     return _unit(distortion.tangent(_unit(distortion.tangent(vectors, centers)), centers))
 
@@ -173,7 +173,7 @@ class Child:
         return self.excess > EXCESS + self.unrest
 
 
-def scan(engine: Engine, distortion: Distortion, at: Settled, criticals: Criticals) -> list[Child]:
+def scan(engine: Engine, distortion: Splitting, at: Settled, criticals: Criticals) -> list[Child]:
     """The best child of each component along ± its direction.
 
     Newton's step for the mass of a child at y is (c − Σω) / Σ ω (exp(−βd)/Z − 1)², and c changes in β by Σ ω exp(−βd)/Z (D_i − d), with
@@ -204,7 +204,7 @@ def scan(engine: Engine, distortion: Distortion, at: Settled, criticals: Critica
     ]
 
 
-def elsewhere(engine: Engine, distortion: Distortion, at: Settled, places: Array) -> Child | None:
+def elsewhere(engine: Engine, distortion: Splitting, at: Settled, places: Array) -> Child | None:
     """The best child near one of some ``places`` (m, n_coordinates), where it pays and is far from all centres.
 
     Lines to items that are orthogonal to a centre have no slope there: only a look from afar finds them. From each place, fixed-point
@@ -248,7 +248,7 @@ def _unrest(at: Settled) -> Array:
     return np.maximum(at.stats.mass / np.exp(at.state.log_mass) / at.stats.weight - 1, 0.0)
 
 
-def halves(distortion: Distortion, at: Settled, criticals: Criticals) -> list[Child]:
+def halves(distortion: Splitting, at: Settled, criticals: Criticals) -> list[Child]:
     """One child for each component past its local critical value, a standard deviation away along its direction.
 
     What ``scan`` finds without looking: enough where the split is refined afterwards.

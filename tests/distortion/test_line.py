@@ -74,13 +74,13 @@ def test_by_hand():
     assert_allclose(items.along, [root, root], rtol=1e-15)
     assert_allclose(items.rows.take(np.array([0])), [[0.5, -0.5]], rtol=1e-15)
     assert_array_equal(items.weight, [4, 4])
-    assert_allclose(distortion.pairs(items, distortion.origin()).distance, [[0.5, 0.5]], rtol=1e-15)
+    assert_allclose(distortion.pairs(items, distortion.origin).distance, [[0.5, 0.5]], rtol=1e-15)
     # the line through (3, 4)/5 is at 1 − 9/25 and 1 − 16/25
     centers = distortion.to_frame(np.array([[0.6, 0.8]]))
     assert_allclose(distortion.pairs(items, centers).distance, [[0.64, 0.36]], rtol=1e-14)
     # moving from r along (1, −1)/√2 by tan φ = 1 ends on the first item
     direction = directions_in_frame(distortion, np.array([[root, -root]]))
-    moved = distortion.moved(distortion.origin(), direction, np.ones(1))
+    moved = distortion.moved(distortion.origin, direction, np.ones(1))
     assert_allclose(distortion.to_data(moved), [[1, 0]], atol=1e-15)
 
 
@@ -149,7 +149,7 @@ class TestCenters:
 
     def test_vanished_direction_becomes_the_reference(self):
         _, _, distortion, _, state = random_case(0)
-        assert_array_equal(distortion.center(np.zeros_like(state.centers[:1]), np.ones(1)), distortion.origin())
+        assert_array_equal(distortion.center(np.zeros_like(state.centers[:1]), np.ones(1)), distortion.origin)
 
     @pytest.mark.parametrize("seed", range(5))
     def test_slope_is_the_derivative(self, seed):

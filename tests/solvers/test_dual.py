@@ -63,7 +63,7 @@ def random_problem(seed, scaling, lower=(0, 0, 14), upper=(6, 20, 20), **options
 def unit_beta(problem):
     """One over the mean cost about the reference, so that β is of the order of one."""
     items = all_items(problem)
-    one = problem.distortion.pairs(items, problem.distortion.origin()).distance
+    one = problem.distortion.pairs(items, problem.distortion.origin).distance
     return float(items.weight.sum() / (items.weight * one).sum())
 
 
@@ -259,7 +259,7 @@ def test_moving_centers_end_at_small_residuals_of_one_functional(microarray, tim
     """Table II at a temperature at which bounds bind: each end is a KKT point in the other's measure."""
     problem = build(table_two(microarray, time), [18, 18, 18])
     beta = 8 * unit_beta(problem)
-    origin = problem.distortion.to_data(problem.distortion.origin())
+    origin = problem.distortion.to_data(problem.distortion.origin)
     spread = np.linalg.svd(table_two(microarray, time) - origin, full_matrices=False)[2][:2]
     start = at(problem, origin + np.array([[1, 0.5], [-1, 0.5], [0, -1.0]]) @ spread, beta)
     rested = problem.rest(start, tol=1e-10, alternations=3000)

@@ -7,9 +7,10 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
+from orthonmf.distortion.few import EuclideanCost, LineCost
 from orthonmf.exceptions import InfeasibleCapacityError, InvalidInputError
 from orthonmf.solvers import flow
-from orthonmf.solvers.flow import EuclideanCost, FlowParameters, LineCost, barrier_flow, relax
+from orthonmf.solvers.flow import FlowParameters, barrier_flow, relax
 from orthonmf.status import Status
 
 # Table II of the paper, 19 genes in a component at most (0.36 of 53).

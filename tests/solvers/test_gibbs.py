@@ -42,7 +42,7 @@ def random_case(seed, scaling, beta=3.0, n=40, p=4, k=3):
 
 
 def one_component(engine, distortion, beta=1.0):
-    return settle(engine, distortion, State(beta, distortion.origin(), np.zeros(1)), tol=1e-24, max_passes=300)
+    return settle(engine, distortion, State(beta, distortion.origin, np.zeros(1)), tol=1e-24, max_passes=300)
 
 
 def first_critical(engine, distortion):

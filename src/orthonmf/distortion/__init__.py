@@ -8,4 +8,10 @@ from .line import Line
 
 REGISTRY: dict[str, type[Distortion]] = {"item": Line, "none": Euclidean}
 
-__all__ = ["REGISTRY", "Distortion", "Euclidean", "Items", "Line", "Pairs"]
+
+def has_scales(scaling: str) -> bool:
+    """Whether each item has a scale of its own: components are directions then, and means otherwise."""
+    return REGISTRY[scaling].scaled
+
+
+__all__ = ["REGISTRY", "Distortion", "Euclidean", "Items", "Line", "Pairs", "has_scales"]

@@ -1,19 +1,21 @@
 """What a distortion must say: how items are seen, how far they are from a centre, and where the best centre is.
 
 A distortion works in coordinates of its own (a *frame*), chosen so that nothing cancels. A new loss is one file with one class and one
-line in the registry.
+line in the registry. Eight methods let it assign items; what annealing, refinement and the barrier flow ask beyond that are abilities of
+their own.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
 from .._typing import Array, Labels
-from ..engines.base import Engine, RawRows, Rows
+from ..engines.base import Engine, RawRows, Rows, weighted_mean
+from ..exceptions import InvalidInputError
 from ..state import State, Stats
 
 
@@ -72,37 +74,39 @@ class Pairs:
 
 
 class Distortion(ABC):
-    """A loss between an item and a centre, in a frame about ``ref``.
+    """A loss between an item and a centre, in a frame about ``ref``: all that an assignment needs.
+
+    What only some searches need are the abilities below (`Curved`, `Splitting`, `Moving`, `Flowing`): a loss that lacks one is refused
+    by name where it is asked for.
 
     Parameters
     ----------
     ref : ndarray of shape (n_dims,)
         The point or direction about which items and centres are held.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (1, n_coordinates)
+        The centre at the reference.
     """
 
     #: What items have in common that are at no distance from one centre.
     alike = "All items are equal."
+    #: What this loss, or ability of a loss, offers, for the message to whoever lacks it.
+    ability = "an assignment of items"
+    #: Whether each item has the scale that suits it best, so that components are directions; if not, they are means.
+    scaled = False
 
     def __init__(self, ref: Array) -> None:
         self.ref = ref
+        # A direction has one coordinate more, along the reference, which comes first.
+        self.origin = np.concatenate([np.ones(int(self.scaled)), np.zeros(len(ref))])[None]
+        self.origin.flags.writeable = False
 
     @classmethod
     @abstractmethod
-    def about(cls, mean: Array) -> Distortion:
-        """The frame for items with this weighted mean."""
-
-    @classmethod
-    @abstractmethod
-    def of(cls, engine: Engine) -> Distortion:
+    def of(cls, engine: Engine) -> Self:
         """The frame for the items of an engine."""
-
-    @abstractmethod
-    def mean_of(self, engine: Engine) -> Array | None:
-        """The mean of the items where components are means; None where they are directions."""
-
-    @abstractmethod
-    def origin(self) -> Array:
-        """The centre at the reference, shape (1, n_coordinates)."""
 
     @abstractmethod
     def items(self, raw: RawRows, weight: Array) -> Items:
@@ -120,8 +124,6 @@ class Distortion(ABC):
     def to_frame(self, centers: Array) -> Array:
         """Centres given in the coordinates of the (scaled) data."""
 
-    # -- one pass ---------------------------------------------------------------------------------------------------------------
-
     @abstractmethod
     def pairs(self, items: Items, centers: Array) -> Pairs:
         """Distances to every centre."""
@@ -134,11 +136,11 @@ class Distortion(ABC):
     def center(self, sums: Array, mass: Array) -> Array:
         """New centres from the sums: the step that lowers the cost at fixed responsibilities."""
 
-    @abstractmethod
-    def scales(self, inner: Array, sq: Array) -> Array:
-        """The best scale of items of squared norm ``sq`` whose inner products with their centres (as in ``Pairs``) are ``inner``."""
 
-    # -- the shape of the cost in the centres -----------------------------------------------------------------------------------
+class Curved(Distortion, ABC):
+    """A loss whose centres can be sought by its slope: what a temperature needs."""
+
+    ability = "the slope of the cost in the centres"
 
     @abstractmethod
     def retract(self, centers: Array) -> Array:
@@ -152,6 +154,12 @@ class Distortion(ABC):
     def slope(self, state: State, stats: Stats) -> Array:
         """Gradient of Σ ω p d in the centres, at fixed responsibilities."""
 
+
+class Splitting(Curved, ABC):
+    """A loss with critical values: what the annealing needs."""
+
+    ability = "critical values"
+
     @abstractmethod
     def tangent(self, vectors: Array, centers: Array) -> Array:
         """Part of each vector along which its centre may move."""
@@ -159,8 +167,6 @@ class Distortion(ABC):
     @abstractmethod
     def moved(self, centers: Array, directions: Array, step: Array) -> Array:
         """Centres moved by ``step`` (k,) along unit tangent directions."""
-
-    # -- phase transitions ------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def projections(self, items: Items, centers: Array, directions: Array) -> Array:
@@ -178,11 +184,11 @@ class Distortion(ABC):
     def pencil(self, stats: Stats, centers: Array, directions: Array, moments: Array) -> tuple[Array, Array]:
         """(N ψ, R ψ) for directions ψ: β_cr of a component is the least ψᵀNψ / ψᵀRψ."""
 
-    @abstractmethod
-    def flow_cost(self, points: Array, weight: Array) -> Any:
-        """The costs of the barrier flow for items (n, n_coordinates) of weights ω; see ``solvers.flow``."""
 
-    # -- moving items between components ----------------------------------------------------------------------------------------
+class Moving(Distortion, ABC):
+    """A loss that knows what moving items and merging components costs: what the refinement needs."""
+
+    ability = "the costs of moving items between components"
 
     @abstractmethod
     def join(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
@@ -191,6 +197,10 @@ class Distortion(ABC):
     @abstractmethod
     def leave(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
         """Cost that each component loses when an item of it leaves and its centre follows, shape (k, block)."""
+
+    @abstractmethod
+    def merge(self, centers: Array, mass: Array, cost: Array) -> Array:
+        """Upper bound on what joining two components adds to the cost, shape (k, k)."""
 
     @abstractmethod
     def least_cost(self, points: Array, weight: Array) -> float:
@@ -203,9 +213,57 @@ class Distortion(ABC):
         """
         return None
 
+
+class Flowing(Curved, ABC):
+    """A loss with the costs of the barrier flow."""
+
+    ability = "the costs of the barrier flow"
+
     @abstractmethod
-    def merge(self, centers: Array, mass: Array, cost: Array) -> Array:
-        """Upper bound on what joining two components adds to the cost, shape (k, k)."""
+    def flow_cost(self, points: Array, weight: Array) -> FlowCost:
+        """The costs of the barrier flow for items (n, n_coordinates) of weights ω."""
+
+
+class Annealed(Splitting, Moving, ABC):
+    """A loss with all that a free fit needs."""
+
+
+class FlowCost(Protocol):
+    """What the barrier flow asks of few items: costs, their gradient, and where centres may be."""
+
+    weights: Array
+
+    def cost(self, centers: Array) -> Array:
+        """Distortions d_ij, shape (n_items, n_components)."""
+
+    def center_gradient(self, resp: Array, centers: Array) -> Array:
+        """Σ_i ω_i p_ij ∂d_ij/∂y_j, shape (n_components, n_dims)."""
+
+    def place(self, centers: Array) -> Array:
+        """The nearest allowed centres."""
+
+    def spread(self, n_components: int) -> tuple[Array, Array]:
+        """The best single centre (n_dims,), and at most n_components − 1 unit directions to leave it by."""
+
+
+Ability = TypeVar("Ability", bound=Distortion)
+
+
+def having(distortion: Distortion, ability: type[Ability], who: str) -> Ability:
+    """The loss, if it is able to do what ``who`` needs."""
+    if not isinstance(distortion, ability):
+        raise InvalidInputError(f"{who} needs {ability.ability}, which the loss {type(distortion).__name__} does not have.")
+    return distortion
+
+
+def scales(distortion: Distortion, inner: Array, sq: Array) -> Array:
+    """The best scale of items of squared norm ``sq`` whose inner products with their centres (as in ``Pairs``) are ``inner``."""
+    return inner * np.sqrt(sq) if distortion.scaled else np.ones_like(sq)
+
+
+def mean_of(engine: Engine, distortion: Distortion) -> Array | None:
+    """The mean of the items where components are means; None where they are directions."""
+    return None if distortion.scaled else weighted_mean(engine)
 
 
 def between(centers: Array) -> Array:

@@ -7,28 +7,24 @@ from typing import Any
 import numpy as np
 
 from .._typing import Array
-from ..engines.base import Engine, RawRows, median, weighted_mean
+from ..engines.base import Engine, RawRows, median
 from ..state import State, Stats
-from .base import Distortion, Items, Pairs, between
+from .base import FlowCost, Flowing, Items, Moving, Pairs, Splitting, between
+from .few import EuclideanCost
 
 
-class Euclidean(Distortion):
+class Euclidean(Splitting, Moving, Flowing):
     """Frame: x − ref, with ref in the midst of the items."""
 
     @classmethod
     def about(cls, mean: Array) -> Euclidean:
+        """The frame for items with this weighted mean."""
         return cls(mean)
 
     @classmethod
     def of(cls, engine: Engine) -> Euclidean:
         # Not the mean: one item far away would carry it off, and the others would lose their digits.
         return cls.about(median(engine))
-
-    def mean_of(self, engine: Engine) -> Array:
-        return weighted_mean(engine)
-
-    def origin(self) -> Array:
-        return np.zeros((1, len(self.ref)))
 
     def items(self, raw: RawRows, weight: Array) -> Items:
         rows = raw.framed(None, None, self.ref)
@@ -56,9 +52,6 @@ class Euclidean(Distortion):
 
     def center(self, sums: Array, mass: Array) -> Array:
         return sums / mass[:, None]
-
-    def scales(self, inner: Array, sq: Array) -> Array:
-        return np.ones_like(sq)
 
     def retract(self, centers: Array) -> Array:
         return centers
@@ -94,9 +87,7 @@ class Euclidean(Distortion):
         # β_cr = 1 / (2 λ_max(Cov)): N = I, R = 2 Cov
         return directions, 2 * moments[0] / np.maximum(stats.mass, np.finfo(float).tiny)[:, None]
 
-    def flow_cost(self, points: Array, weight: Array) -> Any:
-        from ..solvers.flow import EuclideanCost
-
+    def flow_cost(self, points: Array, weight: Array) -> FlowCost:
         return EuclideanCost(points, weight)
 
     def join(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:

@@ -17,31 +17,28 @@ import numpy as np
 from .._typing import Array, Labels
 from ..engines.base import Engine, RawRows, weighted_mean
 from ..state import State, Stats
-from .base import Distortion, Items, Pairs, between
+from .base import FlowCost, Flowing, Items, Moving, Pairs, Splitting, between
+from .few import LineCost
 
 TINY = float(np.finfo(float).tiny)
 BISECTIONS = 60
 
 
-class Line(Distortion):
+class Line(Splitting, Moving, Flowing):
     """Frame: (c, u_⊥) about the unit direction ref; centres have unit norm."""
 
     alike = "All items are equal up to their scale; to tell their scales apart, set scaling='none'."
+    scaled = True
 
     @classmethod
     def about(cls, mean: Array) -> Line:
+        """The frame for items with this weighted mean."""
         size = np.linalg.norm(mean)
         return cls(mean / size if size > 0 else np.full_like(mean, 1 / np.sqrt(len(mean))))
 
     @classmethod
     def of(cls, engine: Engine) -> Line:
         return cls.about(weighted_mean(engine))
-
-    def mean_of(self, engine: Engine) -> None:
-        return None
-
-    def origin(self) -> Array:
-        return np.eye(1, len(self.ref) + 1)
 
     def items(self, raw: RawRows, weight: Array) -> Items:
         sq = raw.sqnorms()
@@ -89,13 +86,10 @@ class Line(Distortion):
     def center(self, sums: Array, mass: Array) -> Array:
         return self.retract(sums)
 
-    def scales(self, inner: Array, sq: Array) -> Array:
-        return inner * np.sqrt(sq)
-
     def retract(self, centers: Array) -> Array:
         size = np.sqrt(np.einsum("ij,ij->i", centers, centers))[:, None]
         # A direction that vanished has no better replacement than the reference.
-        return np.where(size > 0, centers / np.where(size > 0, size, 1.0), self.origin())
+        return np.where(size > 0, centers / np.where(size > 0, size, 1.0), self.origin)
 
     def curvature(self, state: State, stats: Stats) -> Array:
         return np.einsum("ij,ij->i", stats.sums, state.centers)
@@ -136,9 +130,7 @@ class Line(Distortion):
         stiffness = top[:, None] * directions - second
         return self.tangent(stiffness, centers), self.tangent(2 * fourth, centers)
 
-    def flow_cost(self, points: Array, weight: Array) -> Any:
-        from ..solvers.flow import LineCost
-
+    def flow_cost(self, points: Array, weight: Array) -> FlowCost:
         return LineCost(points, weight)
 
     def join(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg
 
 from .._typing import Array
-from ..distortion.base import Distortion
+from ..distortion.base import Distortion, mean_of
 from ..engines.base import Engine
 from .edge import Edge, n_signals
 
@@ -94,7 +94,7 @@ def clouds_of(engine: Engine, distortion: Distortion, most: int, evidence: float
     """
     whole = slice(0, engine.n_items)
     raw, each = engine.rows(whole), engine.block_weight(whole)
-    mean, sq = distortion.mean_of(engine), raw.sqnorms()
+    mean, sq = mean_of(engine, distortion), raw.sqnorms()
     lines = mean is None
     used = np.flatnonzero((each > 0) & (sq > 0 if lines else True))
     share = np.zeros(engine.n_items)

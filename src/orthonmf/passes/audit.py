@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from .._typing import Array, Labels
-from ..distortion.base import Distortion
+from ..distortion.base import Distortion, scales
 from .base import Additive, Columns, Found
 from .hard import hard_stats
 from .raw import Raw
@@ -82,11 +82,11 @@ class Audit:
         pairs = framed.pairs(self.centers)
         stats = hard_stats(framed, pairs, labels)
         points, mine = frame.to_data(self.centers), (labels, np.arange(len(labels)))
-        own = raw.residual_sq(frame.scales(pairs.inner[mine], sq), labels, points)
+        own = raw.residual_sq(scales(frame, pairs.inner[mine], sq), labels, points)
         nearest = pairs.distance.argmin(axis=0)
         least = own
         if (nearest != labels).any():
-            best = raw.residual_sq(frame.scales(pairs.inner[nearest, mine[1]], sq), nearest, points)
+            best = raw.residual_sq(scales(frame, pairs.inner[nearest, mine[1]], sq), nearest, points)
             least = np.where(nearest == labels, own, np.minimum(own, best))
         # ω‖x'‖² is in the units of w‖x‖²; where items are not formed, what is summed is as large as they are.
         reach = framed.weight * framed.sq if self.formed else weight * sq

@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from .._typing import Array
-from ..distortion.base import Items, Pairs
+from ..distortion.base import Items, Pairs, Splitting, having
 from ..state import State
 from .base import Additive, Columns, Count, Found
 from .soft import soft
@@ -84,7 +84,7 @@ class Farthest:
 
 @dataclass(frozen=True)
 class MomentSums(Additive):
-    """Second moments, see ``Distortion.moments``."""
+    """Second moments, see ``Splitting.moments``."""
 
     count: int
     moments: Array
@@ -99,8 +99,9 @@ class Moments:
     reads: ClassVar = ()
 
     def __call__(self, items: Items, columns: Columns) -> Found:
+        frame = having(items.frame, Splitting, "The annealing")
         resp, pairs = self.at.responsibilities(items)
-        return Found(MomentSums(len(items), items.frame.moments(items, resp, pairs, self.at.state.centers, self.directions)))
+        return Found(MomentSums(len(items), frame.moments(items, resp, pairs, self.at.state.centers, self.directions)))
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class Scan:
     reads: ClassVar = ()
 
     def __call__(self, items: Items, columns: Columns) -> Found:
-        state, frame = self.state, items.frame
+        state, frame = self.state, having(items.frame, Splitting, "The annealing")
         resp, pairs, log_z = soft(items, state)
         logits = -state.beta * pairs.distance - log_z
         mean = np.divide((resp * pairs.distance).sum(axis=0), items.weight, out=np.zeros(len(items)), where=items.weight > 0)

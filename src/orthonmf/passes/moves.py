@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from .._typing import Array, Labels
-from ..distortion.base import Items
+from ..distortion.base import Items, Moving, having
 from .base import INDEX, Columns, Count, Found
 
 
@@ -30,7 +30,7 @@ class MoveGains:
         return ("labels", "together") if self.together else ("labels",)
 
     def __call__(self, items: Items, columns: Columns) -> Found:
-        pairs, frame = items.pairs(self.centers), items.frame
+        pairs, frame = items.pairs(self.centers), having(items.frame, Moving, "The refinement")
         mine = columns["labels"], np.arange(len(items))
         moving = replace(items, weight=columns["together"]) if self.together else items
         leave = frame.leave(moving, pairs, self.mass, self.cost)[mine]
@@ -74,7 +74,8 @@ class BestMoves:
     reads: ClassVar = ("labels", INDEX)
 
     def __call__(self, items: Items, columns: Columns) -> Found:
-        pairs, frame, labels, n_components = items.pairs(self.centers), items.frame, columns["labels"], len(self.centers)
+        frame, pairs = having(items.frame, Moving, "The refinement"), items.pairs(self.centers)
+        labels, n_components = columns["labels"], len(self.centers)
         leave = frame.leave(items, pairs, self.mass, self.cost)[labels, np.arange(len(items))]
         gains = leave - frame.join(items, pairs, self.mass, self.cost)
         gain, item = np.full((n_components, n_components), -np.inf), np.full((n_components, n_components), -1)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..certificate import GAP, STATIONARY, Certificate
+from ..distortion import has_scales
 from ..number.curve import coarser, stands_out
 from ..track import how_to_locate, located
 from .text import count, escaped, number, percent, plural
@@ -44,7 +45,7 @@ def asked(model: Any) -> list[tuple[str, str]]:
         ("Data", data),
         ("Number of components", _number_asked(model)),
         ("What belongs to one component", f"each {item}, a {'row' if item == 'sample' else 'column'} of X"),
-        ("Scale", f"every {item} keeps its own" if model.scaling == "item" else f"one for all {item}s of a component"),
+        ("Scale", f"every {item} keeps its own" if has_scales(model.scaling) else f"one for all {item}s of a component"),
         ("Most in a component", _bound(model, "upper")),
         ("Fewest in a component", _bound(model, "lower")),
     ]

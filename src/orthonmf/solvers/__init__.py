@@ -1,7 +1,7 @@
 """Solvers: how responsibilities, prices and centres are found at a temperature. One file each.
 
-``gibbs`` serves free components. The registry maps the name of a solver for bounded ones to its function and to the `Options` that it
-takes, imported when asked for.
+``gibbs`` serves free components. The registry maps the name of a solver for bounded ones to its function, to the `Options` that it takes
+and to the ability that it needs of a loss, imported when asked for.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from .._registry import imported
+from ..distortion.base import Distortion
 
 REGISTRY = {
-    "dual": ("orthonmf.solvers.dual:solve", "orthonmf.solvers.dual:DualParameters"),
-    "cbf": ("orthonmf.solvers.cbf:solve", "orthonmf.solvers.flow:FlowParameters"),
+    "dual": ("orthonmf.solvers.dual:solve", "orthonmf.solvers.dual:DualParameters", "orthonmf.distortion.base:Splitting"),
+    "cbf": ("orthonmf.solvers.cbf:solve", "orthonmf.solvers.flow:FlowParameters", "orthonmf.distortion.base:Flowing"),
 }
 
 
@@ -26,3 +27,9 @@ def bounded_solver(name: str) -> Callable[..., Any]:
 def solver_parameters(name: str, given: Any) -> Any:
     """The constants of the solver registered under ``name``, from what a user wrote."""
     return imported(REGISTRY["dual" if name == "auto" else name][1]).of(given)
+
+
+def solver_needs(name: str) -> type[Distortion]:
+    """The ability that the solver registered under ``name`` needs of a loss."""
+    found: type[Distortion] = imported(REGISTRY["dual" if name == "auto" else name][2])
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..bounds import Bounds
-from ..distortion.base import Distortion
+from ..distortion.base import Flowing
 from ..engines.base import Engine
 from ..progress import Monitor, Temperature
 from .base import Offer, Relaxed, forgo
@@ -14,7 +14,7 @@ from .flow import FlowParameters, FlowResult, barrier_flow
 
 def solve(
     engine: Engine,
-    distortion: Distortion,
+    distortion: Flowing,
     bounds: Bounds,
     monitor: Monitor,
     parameters: FlowParameters,
@@ -27,7 +27,7 @@ def solve(
     items = distortion.items(whole.rows(slice(0, whole.n_items)), whole.block_weight(slice(0, whole.n_items)))
     if not items.weight.any():
         k = len(bounds.upper)
-        return Relaxed(np.repeat(distortion.origin(), k, axis=0), np.zeros(k), 0.0)
+        return Relaxed(np.repeat(distortion.origin, k, axis=0), np.zeros(k), 0.0)
     cost = distortion.flow_cost(distortion.points(items, np.arange(len(items))), items.weight)
     lower, upper = bounds.lower.astype(np.float64), bounds.upper.astype(np.float64)
 

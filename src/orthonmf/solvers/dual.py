@@ -20,7 +20,7 @@ import numpy as np
 from .._typing import Array
 from .._validation import check_positive
 from ..bounds import Bounds
-from ..distortion.base import Distortion, Items, Pairs
+from ..distortion.base import Items, Pairs, Splitting
 from ..engines.base import Engine, sample
 from ..partition import Partition, finest, spread
 from ..passes.hard import Weights
@@ -94,7 +94,7 @@ class Dual:
     """
 
     engine: Engine
-    distortion: Distortion
+    distortion: Splitting
     bounds: Bounds
     monitor: Monitor
     growth: float = GROWTH
@@ -208,7 +208,7 @@ class Dual:
         """Anneal from one centre to one for each component."""
         n_components = len(self.bounds.upper)
         everything = (tuple(range(n_components)),)
-        at = self.rest(Priced(1.0, self.distortion.origin(), everything, np.zeros(1)))
+        at = self.rest(Priced(1.0, self.distortion.origin, everything, np.zeros(1)))
         apart = spread(self.engine, self.distortion)
         if apart <= finest(self.engine, self.distortion, apart):  # items that do not differ have no transitions
             return at
@@ -287,7 +287,7 @@ SAMPLE_ITEMS, SAMPLE_PER_COMPONENT = 256, 16
 
 def solve(
     engine: Engine,
-    distortion: Distortion,
+    distortion: Splitting,
     bounds: Bounds,
     monitor: Monitor,
     parameters: DualParameters,
@@ -305,7 +305,7 @@ def solve(
     return Relaxed(centers, prices, at.residual, at.priced.beta, Status.CONVERGED if at.residual <= KKT_TOL else Status.PRICES)
 
 
-def weighed(engine: Engine, distortion: Distortion, bounds: Bounds, monitor: Monitor, relaxed: Relaxed) -> Partition:
+def weighed(engine: Engine, distortion: Splitting, bounds: Bounds, monitor: Monitor, relaxed: Relaxed) -> Partition:
     """Labels for soft bounds on the sums of sizes: prices at which these are met, each item where it is cheapest, best centres, in turn.
 
     With sizes the best assignment is a packing problem; the prices solve its relaxation, which splits fewer items than there are

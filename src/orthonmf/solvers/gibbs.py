@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._typing import Array
-from ..distortion.base import Distortion, Items, Pairs
+from ..distortion.base import Curved, Distortion, Items, Pairs
 from ..engines.base import Engine, Framing
 from ..passes.soft import Gibbs, soft
 from ..state import State, Stats, normalised_log
@@ -59,7 +59,7 @@ def soft_pass(engine: Engine, distortion: Distortion, state: State, framing: Fra
 class _Gradient:
     """Gradient of F at a state, and the metric in which the plain step is the steepest descent."""
 
-    def __init__(self, distortion: Distortion, state: State, stats: Stats) -> None:
+    def __init__(self, distortion: Curved, state: State, stats: Stats) -> None:
         least = LEAST_MASS * stats.weight
         mass = np.maximum(stats.mass, least)
         slope = state.beta * distortion.slope(state, stats)
@@ -98,7 +98,7 @@ class _Memory:
         return step
 
 
-def _moved(distortion: Distortion, state: State, step: Array) -> State:
+def _moved(distortion: Curved, state: State, step: Array) -> State:
     shape = state.centers.shape
     centers = distortion.retract(state.centers + step[: state.centers.size].reshape(shape))
     log_mass = state.log_mass + step[state.centers.size :]
@@ -111,7 +111,7 @@ def plain_step(distortion: Distortion, state: State, stats: Stats) -> State:
     return state.set(centers=distortion.center(stats.sums, mass), log_mass=normalised_log(mass))
 
 
-def settle(engine: Engine, distortion: Distortion, state: State, *, tol: float, max_passes: int) -> Settled:
+def settle(engine: Engine, distortion: Curved, state: State, *, tol: float, max_passes: int) -> Settled:
     """Minimise F over centres and masses at the state's temperature; F never rises.
 
     Parameters
