@@ -43,7 +43,7 @@ $(DOCS_STAMP): $(STAMP)
 	touch $@
 
 demo: $(STAMP) ## run the demonstration; its files go to demo-output
-	$(PY) -m orthonmf.demo --out demo-output
+	$(PY) -m orthonmf.experiments.demo --out demo-output
 
 test: $(STAMP) ## run the tests
 	$(PY) -m pytest -n 2 --dist worksteal -m "not long"

@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from orthonmf._typing import Array, Labels
+from orthonmf._common.typing import Array, Labels
 from orthonmf.metrics import reconstruction_error
 
 MAX_ALTERNATIONS = 300

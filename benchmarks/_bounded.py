@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from orthonmf._typing import Array
+from orthonmf._common.typing import Array
 
 CLOUDS = ("gamma", "uniform", "lognormal", "counts", "groups", "uneven")
 LIMITS = ("upper", "lower", "both", "vector")

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from orthonmf._typing import Array, Labels
+from orthonmf._common.typing import Array, Labels
 from orthonmf.datasets import fetch_microarray
 from orthonmf.exceptions import DataUnavailableError, MissingExtraError
 

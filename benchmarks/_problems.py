@@ -18,7 +18,7 @@ from sklearn.datasets import (
 )
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from orthonmf._typing import Array
+from orthonmf._common.typing import Array
 from orthonmf.datasets import fetch_microarray
 from orthonmf.exceptions import DataUnavailableError, MissingExtraError
 

@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF
 
 from orthonmf import ONMF
-from orthonmf._typing import Array
+from orthonmf._common.typing import Array
 from orthonmf.metrics import orthogonality, reconstruction_error, sparsity
 
 from ._table import Column, Table

@@ -13,8 +13,8 @@ from collections.abc import Callable
 import numpy as np
 from ortools.graph.python import min_cost_flow
 
-from orthonmf._typing import Array
-from orthonmf.assignment import Assignment, transport
+from orthonmf._common.typing import Array
+from orthonmf.search.bounded.assignment import Assignment, transport
 
 COMPONENTS, DIMS, REPEATS = 20, 8, 5
 # OR-tools takes integers; this many steps between the least and the greatest cost.

@@ -28,12 +28,12 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from orthonmf import ONMF
-from orthonmf._typing import Array
-from orthonmf.bounded import Bounded as Assigner
-from orthonmf.bounds import parse_bounds
+from orthonmf._common.typing import Array
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.dense import DenseEngine
+from orthonmf.search.bounded.assigner import Bounded as Assigner
+from orthonmf.search.bounded.bounds import parse_bounds
 
 from ._bounded import Bounded, any_size, small
 from ._timing import machine

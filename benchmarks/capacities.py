@@ -29,13 +29,13 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from orthonmf import ONMF
-from orthonmf._typing import Array, Labels
-from orthonmf.bounded import Bounded
-from orthonmf.bounds import parse_bounds
+from orthonmf._common.typing import Array, Labels
 from orthonmf.distortion import Line
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.base import weighted_mean
 from orthonmf.engines.dense import DenseEngine
+from orthonmf.search.bounded.assigner import Bounded
+from orthonmf.search.bounded.bounds import parse_bounds
 
 from ._memory import peak_bytes
 from ._problems import microarray

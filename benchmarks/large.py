@@ -19,7 +19,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from orthonmf import ONMF
-from orthonmf._typing import Array
+from orthonmf._common.typing import Array
 
 from ._apx import apx_labels, error_of
 from ._table import Column, Table

@@ -39,13 +39,13 @@ from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from orthonmf import ONMF
-from orthonmf._typing import Array, Labels
+from orthonmf._common.typing import Array, Labels
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.dense import DenseEngine
-from orthonmf.number import gain_test
-from orthonmf.number.balls import fitted, n_parameters, one_hot, ward_labels
-from orthonmf.number.cloud import Cloud, clouds_of
+from orthonmf.search.number import gain_test
+from orthonmf.search.number.balls import fitted, n_parameters, one_hot, ward_labels
+from orthonmf.search.number.cloud import Cloud, clouds_of
 
 from ._number import FAMILIES, Problem, real
 from ._table import Column, Table

@@ -14,7 +14,7 @@ import numpy as np
 import piqp
 from scipy import sparse
 
-from orthonmf.solvers.qp import VelocityProblem, box_bound, solve_velocities
+from orthonmf.search.bounded.qp import VelocityProblem, box_bound, solve_velocities
 
 N_ITEMS, N_COMPONENTS, N_DIMS = 2000, 10, 20
 SEEDS, REPEATS = range(4), 5

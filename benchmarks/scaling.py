@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from orthonmf import ONMF
-from orthonmf._typing import Array
+from orthonmf._common.typing import Array
 
 from ._apx import apx_labels, error_of
 from ._memory import peak_bytes

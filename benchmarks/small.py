@@ -23,7 +23,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from orthonmf import ONMF
-from orthonmf._typing import Array
+from orthonmf._common.typing import Array
 
 RESTARTS, MAX_PASSES, TOLERANCE = 100, 200, 1e-6
 # Errors below this part of the squared norm of the items are rounding.

@@ -21,7 +21,7 @@ from sklearn.datasets import load_digits, load_wine
 
 from orthonmf import ONMF
 from orthonmf.datasets import make_nested
-from orthonmf.demo import majorities
+from orthonmf.experiments.demo import majorities
 from orthonmf.plot import BifurcationDisplay, ComponentsDisplay, ErrorDisplay, HistoryDisplay, PersistenceDisplay, SizesDisplay
 from orthonmf.report import write_report
 

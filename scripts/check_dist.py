@@ -25,7 +25,7 @@ LEFT_OUT = (".ci/", ".github/", ".gitignore")
 # What the build adds to it.
 ADDED = {"PKG-INFO"}
 # Extras that are installed for real, with a command that needs them.
-LIGHT = {"cli": "orthonmf --help", "plot": "python -m orthonmf.demo --help", "data": "python -c 'import pooch'"}
+LIGHT = {"cli": "orthonmf --help", "plot": "python -m orthonmf.experiments.demo --help", "data": "python -c 'import pooch'"}
 PROBE = Path(__file__).with_name("probe_install.py")
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.dense import DenseEngine
-from orthonmf.number import Number, number_of_components
-from orthonmf.number.cloud import Cloud, clouds_of, effective_number
+from orthonmf.search.number import Number, number_of_components
+from orthonmf.search.number.cloud import Cloud, clouds_of, effective_number
 
 
 def cloud_of_points(points: np.ndarray, weight: np.ndarray | None = None) -> Cloud:

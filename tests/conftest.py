@@ -1,6 +1,7 @@
 """What every test shares: seeds in test ids, repeatable Hypothesis runs, data that may be missing."""
 
 import os
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -18,6 +19,19 @@ settings.load_profile("repeatable")
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
     """Show what a bare number in a test id is: ``seed=3``."""
     return f"{argname}={val}" if isinstance(val, int | float) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test marked ``thinned(n)``, only every n-th case is run by `make test`; the others are long."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        mark = item.get_closest_marker("thinned")
+        if mark is not None:
+            name = item.nodeid.partition("[")[0]
+            if seen[name] % mark.args[0]:
+                item.add_marker(pytest.mark.long)
+            seen[name] += 1
 
 
 @pytest.fixture

@@ -7,17 +7,17 @@ import pytest
 from numpy.testing import assert_allclose
 
 from orthonmf import ONMF
-from orthonmf.anneal import Annealing, Split, tree
 from orthonmf.datasets import make_nested
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.base import weighted_mean
 from orthonmf.engines.dense import DenseEngine
+from orthonmf.passes.state import State
 from orthonmf.progress import Monitor
-from orthonmf.schedule import Adaptive, Geometric
-from orthonmf.solvers.gibbs import plain_step, settle, soft_pass
-from orthonmf.state import State
-from orthonmf.transitions import critical_values, distinct
+from orthonmf.search.anneal import Annealing, Split, tree
+from orthonmf.search.gibbs import plain_step, settle, soft_pass
+from orthonmf.search.schedule import Adaptive, Geometric
+from orthonmf.search.transitions import critical_values, distinct
 
 GROWTH = 1.05
 
@@ -150,6 +150,7 @@ class TestThePaper:
         assert model.n_components_ == 5
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(4))
 def test_critical_values_do_not_depend_on_the_schedule(scaling, seed):
     # six groups and two components of noise
@@ -166,6 +167,7 @@ def test_critical_values_do_not_depend_on_the_schedule(scaling, seed):
     assert_allclose(coarse, near, rtol=0.06)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(4))
 def test_there_are_never_more_components_than_asked_for(scaling, seed):
     # at growth 1.5 several children pay at once

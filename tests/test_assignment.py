@@ -13,9 +13,9 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.optimize import linear_sum_assignment
 
-from orthonmf import assignment
-from orthonmf.assignment import certify, nearest, transport
 from orthonmf.exceptions import InfeasibleCapacityError, IntegrityError, InvalidInputError
+from orthonmf.search.bounded import assignment
+from orthonmf.search.bounded.assignment import certify, nearest, transport
 
 ROUNDING = 1e-13  # relative: sums of a few hundred float64 in another order
 PROVEN = 1e-9  # relative gap that the library promises

@@ -5,11 +5,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from orthonmf import ONMF
-from orthonmf.batch import alternate_each, at_once, far_apart
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.dense import DenseEngine
-from orthonmf.partition import alternate
+from orthonmf.search.batch import alternate_each, at_once, far_apart
+from orthonmf.search.partition import alternate
 
 
 def build(X, scaling, weight=None):

@@ -8,13 +8,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks._bounded import any_size, small
 from orthonmf import ONMF
-from orthonmf.bounded import Bounded
-from orthonmf.bounds import parse_bounds
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.dense import DenseEngine
-from orthonmf.exhaustive import EVERY_PARTITION
-from orthonmf.partition import labelled_pass, steps
+from orthonmf.search.bounded.assigner import Bounded
+from orthonmf.search.bounded.bounds import parse_bounds
+from orthonmf.search.bounded.exhaustive import EVERY_PARTITION
+from orthonmf.search.partition import labelled_pass, steps
 
 SCALINGS = ("item", "none")
 

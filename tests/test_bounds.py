@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from orthonmf import ONMF
-from orthonmf.bounds import Bounds, least_components, most_components, parse_bounds
 from orthonmf.exceptions import InfeasibleCapacityError, InvalidInputError
+from orthonmf.search.bounded.bounds import Bounds, least_components, most_components, parse_bounds
 
 
 def upper(capacity, n_components=3, n_items=100):

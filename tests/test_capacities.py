@@ -14,8 +14,8 @@ from scipy import sparse
 from orthonmf import ONMF
 from orthonmf.datasets import make_onmf
 from orthonmf.exceptions import InvalidInputError
-from orthonmf.solvers import cbf, flow
-from orthonmf.solvers.dual import DualParameters
+from orthonmf.search.bounded import cbf, flow
+from orthonmf.search.bounded.dual import DualParameters
 
 TIMES = range(7)
 # Mean squared distance to the centre on the paper's genes, k = 3: the best known, to two digits.
@@ -71,6 +71,7 @@ def test_a_least_size_moves_the_cheapest_item():
 # -- the paper's genes ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("time", TIMES)
 @pytest.mark.parametrize(("capacity", "best"), [(18, STRICT), (19, WIDER), (None, FREE)])
 def test_genes_are_as_good_as_the_best_known(microarray, time, capacity, best):
@@ -89,6 +90,7 @@ def test_a_fraction_of_the_genes_is_a_strict_bound(microarray, time):
     assert model.counts_.max() <= 18
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("time", TIMES)
 def test_flow_is_within_a_percent_on_genes(microarray, time):
     X = genes(microarray, time)
@@ -109,6 +111,7 @@ def test_paper_s_own_algorithm_is_no_worse_than_printed(microarray, time):
 # -- every configuration -------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("scaling", ["item", "none"])
@@ -157,6 +160,7 @@ def test_both_precisions(scaling, dtype):
     assert model.components_.dtype == dtype
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("refine", [False, True])
 @pytest.mark.parametrize("scaling", ["item", "none"])
 def test_capacities_that_just_hold_all_items_are_all_tight(scaling, refine):
@@ -176,6 +180,7 @@ def test_capacity_for_all_equals_no_capacity(scaling, capacity, solver):
     assert_allclose(model.reconstruction_err_, free.reconstruction_err_, rtol=1e-10)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("scaling", ["item", "none"])
 @pytest.mark.parametrize(("capacity", "least"), [(12, 4), (0.3, 4), (25, 2), (1.0, 1)])
 def test_auto_starts_where_all_items_fit(scaling, capacity, least):
@@ -197,6 +202,7 @@ def test_auto_needs_one_bound_for_all(name):
         ONMF(**{name: [20, 20, 20]}).fit(groups())
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("solver", ["dual", "cbf"])
 @pytest.mark.parametrize("refine", [False, True])
 @pytest.mark.parametrize("scaling", ["item", "none"])
@@ -433,6 +439,7 @@ def test_one_component_one_item_and_one_each():
     assert_allclose(each.reconstruction_err_, 0, atol=1e-9 * np.linalg.norm(X))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("solver", ["dual", "cbf"])
 @pytest.mark.parametrize("scaling", ["item", "none"])
 def test_the_same_again(scaling, solver):
@@ -442,6 +449,7 @@ def test_the_same_again(scaling, solver):
         assert_array_equal(other.components_, fits[0].components_)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("scaling", ["item", "none"])
 def test_more_items_than_the_annealing_sees(scaling):
     X = groups(sizes=(360, 120, 80, 40))

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from orthonmf import ONMF, _eckart_young
-from orthonmf.certificate import STATIONARY
+from orthonmf import ONMF
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam, base, dense
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.engines.sparse import SparseEngine
 from orthonmf.exceptions import ModelFormatError, OrthonmfError
+from orthonmf.model import eckart_young
+from orthonmf.model.certificate import STATIONARY
 
 NEAREST = "every item is in its nearest component"
 CENTRES = "the centres are the best for these labels"
@@ -252,14 +253,14 @@ def engine_of(X, kind, weight=None):
 @pytest.mark.parametrize("scaling", ["item", "none"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_the_lower_bound_is_below_the_best_and_near_it(shape, kind, scaling, dtype, monkeypatch):
-    monkeypatch.setattr(_eckart_young, "GRAM_BYTES", 1 << 13)
+    monkeypatch.setattr(eckart_young, "GRAM_BYTES", 1 << 13)
     monkeypatch.setattr(dense, "OUTER_BYTES", 1 << 13)
     monkeypatch.setattr(base, "MAX_BLOCK", 20)
     monkeypatch.setattr(base, "MIN_BLOCK", 20)
     X = (100 + np.random.default_rng(0).random(shape)).astype(dtype)
     weight = np.random.default_rng(1).gamma(2.0, size=shape[0])
     engine = engine_of(X, kind, weight)
-    bound = _eckart_young.lower_bound(engine, REGISTRY[scaling].of(engine), 5)
+    bound = eckart_young.lower_bound(engine, REGISTRY[scaling].of(engine), 5)
     exact = X.astype(np.longdouble)
     if scaling == "none":
         exact = exact - weight @ exact / weight.sum()
@@ -283,7 +284,7 @@ def test_the_certificate_takes_little_memory(monkeypatch, scaling):
 
 
 def test_no_lower_bound_where_it_takes_too_much_work(monkeypatch):
-    monkeypatch.setattr(_eckart_young, "GRAM_WORK", 40 * 6 * 6 - 1)
+    monkeypatch.setattr(eckart_young, "GRAM_WORK", 40 * 6 * 6 - 1)
     certificate = ONMF(3).fit(CLOUD).certificate_
     assert certificate.lower_bound is None
     assert "lower bound not computed" in str(certificate)

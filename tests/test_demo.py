@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orthonmf import demo
+from orthonmf.experiments import demo
 
 FIGURES = {
     "nested-persistence.png",
@@ -70,6 +70,6 @@ def test_demo_fails_when_a_certificate_does(tmp_path: Path, capsys: pytest.Captu
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     one = {"digits": demo.cases(quick=True)["digits"]}
     monkeypatch.setattr(demo, "cases", lambda *, quick: one)
-    monkeypatch.setattr("orthonmf.certificate.Certificate.holds", False)
+    monkeypatch.setattr("orthonmf.model.certificate.Certificate.holds", False)
     assert demo.main(["--out", str(tmp_path)]) == 3
     assert "fails" in capsys.readouterr().out

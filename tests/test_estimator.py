@@ -17,9 +17,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from orthonmf import ONMF, estimator
-from orthonmf.certificate import Certificate
 from orthonmf.datasets import make_onmf
 from orthonmf.exceptions import InvalidInputError
+from orthonmf.model.certificate import Certificate
 
 ORIENTATIONS = ["samples", "features"]
 SCALINGS = ["item", "none"]

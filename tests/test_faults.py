@@ -23,9 +23,10 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info
 
-from orthonmf import ONMF, _validation
+from orthonmf import ONMF
+from orthonmf._common import validation
 from orthonmf.datasets import make_onmf
-from orthonmf.engines import ThreadTeam, base, threads
+from orthonmf.engines import ThreadTeam, base, layout, threads
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.engines.threads import TimeLimitReached
 from orthonmf.exceptions import IntegrityError, InvalidInputError, OrthonmfError
@@ -95,9 +96,9 @@ def test_bad_value_is_refused_and_its_place_named(value, message, orthogonal):
 
 
 def test_bad_value_in_one_block_of_many_is_named():
-    X = np.ones((3 * _validation.CHECK_ROWS, 2))
-    X[2 * _validation.CHECK_ROWS + 5, 1] = np.nan
-    refuse(X, f"contains NaN at row {2 * _validation.CHECK_ROWS + 5}, column 1")
+    X = np.ones((3 * validation.CHECK_ROWS, 2))
+    X[2 * validation.CHECK_ROWS + 5, 1] = np.nan
+    refuse(X, f"contains NaN at row {2 * validation.CHECK_ROWS + 5}, column 1")
 
 
 @pytest.mark.parametrize("method", ["transform", "predict", "score", "verify"])
@@ -644,7 +645,7 @@ def test_block_lost_or_counted_twice_raises(monkeypatch, fault, n_jobs):
 
     monkeypatch.setattr(base, "MIN_BLOCK", 8)
     monkeypatch.setattr(base, "MAX_BLOCK", 8)
-    monkeypatch.setattr(_validation, "engine_class", lambda name: Faulty)
+    monkeypatch.setattr(layout, "engine_class", lambda name: Faulty)
     model = ONMF(3, n_jobs=n_jobs)
     seen = {"lost": 56, "twice": 68}[fault]
     with pytest.raises(IntegrityError, match=f"saw {seen} items; expected 60"):
@@ -736,7 +737,7 @@ def test_fits_that_overlap_use_no_more_threads_than_cores(many_blocks, monkeypat
                 most.append(len(workers()))
             return super().rows(where)
 
-    monkeypatch.setattr(_validation, "engine_class", lambda name: Watched)
+    monkeypatch.setattr(layout, "engine_class", lambda name: Watched)
     monkeypatch.setattr(base, "KEEP_BYTES", 0)
     X = separated(n=80)
     with ThreadPoolExecutor(4) as pool:
@@ -801,7 +802,7 @@ def test_interrupt_in_the_middle_of_a_fit_leaves_no_threads(many_blocks, monkeyp
                 signal.raise_signal(signal.SIGINT)
             return super().run(frame, work, columns)
 
-    monkeypatch.setattr(_validation, "engine_class", lambda name: Interrupting)
+    monkeypatch.setattr(layout, "engine_class", lambda name: Interrupting)
     X, before = separated(n=80), blas_threads()
     model = ONMF(3, n_jobs=n_jobs)
     with pytest.raises(KeyboardInterrupt):
@@ -819,7 +820,7 @@ def test_interrupt_while_threads_are_at_work_leaves_none(many_blocks, monkeypatc
                 signal.raise_signal(signal.SIGINT)  # in a worker; the handler runs in the main thread
             return super().rows(where)
 
-    monkeypatch.setattr(_validation, "engine_class", lambda name: Interrupted)
+    monkeypatch.setattr(layout, "engine_class", lambda name: Interrupted)
     monkeypatch.setattr(base, "KEEP_BYTES", 0)
     with pytest.raises(KeyboardInterrupt):
         ONMF(3, n_jobs=4).fit(separated(n=80))
@@ -847,7 +848,7 @@ def test_error_in_a_thread_is_raised_and_leaves_none(many_blocks, monkeypatch):
                 raise OSError("disk gone")
             return super().rows(where)
 
-    monkeypatch.setattr(_validation, "engine_class", lambda name: Broken)
+    monkeypatch.setattr(layout, "engine_class", lambda name: Broken)
     monkeypatch.setattr(base, "KEEP_BYTES", 0)
     before = blas_threads()
     with pytest.raises(OSError, match="disk gone"):

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from orthonmf._files import atomic, exchanged
+from orthonmf._common.files import atomic, exchanged
 from orthonmf.exceptions import FileAccessError
 
 

@@ -12,7 +12,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from orthonmf import ONMF, _validation
+from orthonmf import ONMF
+from orthonmf._common import validation
 from orthonmf.datasets import make_onmf
 from orthonmf.engines import base, threads
 
@@ -111,6 +112,7 @@ def test_common_weight_changes_nothing(orthogonal, scaling, make):
         assert_allclose(model.reconstruction_err_, math.sqrt(common) * plain.reconstruction_err_, rtol=1e-9)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("exponent", [-1000, -500, 500, 1000])
 @pytest.mark.parametrize("bounds", [{}, {"capacity": 0.6}], ids=["free", "bounded"])
 def test_common_weight_of_any_size_changes_no_bit(orthogonal, scaling, bounds, exponent):
@@ -126,6 +128,7 @@ def test_common_weight_of_any_size_changes_no_bit(orthogonal, scaling, bounds, e
     assert found.verify(X, sample_weight=np.ldexp(weight, exponent)).holds
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("make", [separated_items, cloud_items])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("seed", range(3))
@@ -147,6 +150,7 @@ def test_order_of_rows_and_columns_changes_only_rounding(orthogonal, scaling, ma
 # -- scale --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("make", [separated_items, cloud_items])
 @pytest.mark.parametrize("exponent", [-900, -3, 1, 40, 900])
 def test_power_of_two_scale_changes_no_bit(orthogonal, scaling, make, exponent):
@@ -226,6 +230,7 @@ STORAGES = [
 ]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("store", STORAGES)
 def test_sparse_equals_dense(orthogonal, scaling, store):
     X = oriented(sparse_items(scaling), orthogonal)
@@ -329,13 +334,14 @@ def test_size_of_blocks_changes_only_rounding(monkeypatch, orthogonal, scaling, 
 def test_checking_in_blocks_changes_nothing(monkeypatch):
     X = separated_items("item")
     whole = fit(X, "samples", "item")
-    monkeypatch.setattr(_validation, "CHECK_ROWS", 7)
+    monkeypatch.setattr(validation, "CHECK_ROWS", 7)
     assert_array_equal(fit(X, "samples", "item").components_, whole.components_)
 
 
 # -- what is found ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("make", [separated_items, sparse_items, cloud_items])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 def test_transform_of_the_training_data_reproduces_the_fit(orthogonal, scaling, make, store):
@@ -354,6 +360,7 @@ def test_transform_of_the_training_data_reproduces_the_fit(orthogonal, scaling, 
         assert_array_equal(model.components_.argmax(axis=0), model.labels_)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(5))
 def test_exact_data_are_recovered_up_to_permutation(orthogonal, scaling, seed):
     # Rows c_l, or θ c_l, with 4 directions c: the factorisation is unique up to the order of the components
@@ -381,6 +388,7 @@ def test_exact_data_are_recovered_up_to_permutation(orthogonal, scaling, seed):
 # -- the certificate ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("make", [separated_items, sparse_items, cloud_items])
 @pytest.mark.parametrize("n_components", [1, 3, "auto"])
 def test_certificate_holds(orthogonal, scaling, make, n_components):

@@ -78,7 +78,7 @@ def test_data_sets_of_the_paper_have_20(which, seeds, reading):
 
 @pytest.mark.parametrize("reading", READINGS)
 @seeds(1, 5)
-@pytest.mark.parametrize("k", [3, 8, *(pytest.param(k, marks=LONG) for k in (5, 12, 20))])
+@pytest.mark.parametrize("k", [3, *(pytest.param(k, marks=LONG) for k in (5, 8, 12, 20))])
 def test_gamma_centres_with_scales_and_noise(k, seeds, reading):
     cases = (
         (f"noise {noise}, seed {seed}", make_onmf(800, 20, k, noise=noise, item_scale=10, random_state=seed).X)
@@ -88,6 +88,7 @@ def test_gamma_centres_with_scales_and_noise(k, seeds, reading):
     assert wrong(cases, k, reading=reading) == []
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("sizes", [(20, 5, 1), (20, 5, 1, 10, 3)], ids=str)
 @pytest.mark.parametrize("noise", [0.5, 1.0])
 @seeds(1, 5)

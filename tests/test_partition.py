@@ -9,7 +9,7 @@ from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.base import weighted_mean
 from orthonmf.engines.dense import DenseEngine
-from orthonmf.partition import (
+from orthonmf.search.partition import (
     Partition,
     alone,
     alternate,

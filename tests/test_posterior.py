@@ -6,12 +6,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from orthonmf import ONMF, posterior
+from orthonmf import ONMF
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.exceptions import InvalidInputError
-from orthonmf.posterior import Mixture
+from orthonmf.model import posterior
+from orthonmf.model.posterior import Mixture
 from orthonmf.progress import StopRequested, listening
 
 SCALINGS = ("item", "none")

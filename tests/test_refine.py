@@ -10,8 +10,8 @@ from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.base import weighted_mean
 from orthonmf.engines.dense import DenseEngine
-from orthonmf.partition import alternate, centered, refilled
-from orthonmf.refine import equal_items, refine, separated
+from orthonmf.search.partition import alternate, centered, refilled
+from orthonmf.search.refine import equal_items, refine, separated
 
 ROUNDING = 1e-9  # of the cost: what a gain must exceed to count
 
@@ -81,6 +81,7 @@ class TestBruteForce:
 
 
 class TestSmallProblems:
+    @pytest.mark.thinned(3)
     @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
     def test_refinement_from_a_poor_start_finds_the_optimum(self, problem):
         engine, distortion = build(problem.X, problem.scaling, problem.weight)
@@ -89,6 +90,7 @@ class TestSmallProblems:
         assert found.cost <= start.cost
         assert_allclose(found.cost, problem.best.cost, rtol=ROUNDING, atol=1e-12 * np.sum(problem.X**2))
 
+    @pytest.mark.thinned(3)
     @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
     def test_fit_finds_the_optimum(self, problem):
         model = ONMF(problem.n_components, scaling=problem.scaling)
@@ -127,6 +129,7 @@ class TestClouds:
         assert len(model.counts_) == k
         assert model.counts_.min() > 0
 
+    @pytest.mark.thinned(3)
     def test_refinement_is_monotone_repeatable_and_finished(self, scaling, cloud, k, seed):
         X = CLOUDS[cloud](np.random.default_rng(seed))
         engine, distortion, start = random_start(X, scaling, k, seed)

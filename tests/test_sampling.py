@@ -7,12 +7,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import KMeans
 
-from orthonmf import ONMF, factorize, refine
+from orthonmf import ONMF
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.dense import DenseEngine
-from orthonmf.partition import centered
-from orthonmf.sampling import coreset, merged
+from orthonmf.search import factorize, refine
+from orthonmf.search.partition import centered
+from orthonmf.search.sampling import coreset, merged
 
 
 @pytest.fixture(params=["item", "none"])

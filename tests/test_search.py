@@ -5,11 +5,12 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from orthonmf import ONMF, estimator, factorize
+from orthonmf import ONMF, estimator
 from orthonmf.engines import threads
 from orthonmf.progress import StopRequested, listening
-from orthonmf.solvers import dual, flow
-from orthonmf.status import Status
+from orthonmf.search import factorize
+from orthonmf.search.bounded import dual, flow
+from orthonmf.search.status import Status
 
 BOUNDS = {"free": {}, "capacity": {"capacity": 9}, "both": {"capacity": 0.4, "min_size": 0.1}, "vectors": {"capacity": [3, 8, 12, 10]}}
 

@@ -7,13 +7,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from orthonmf import ONMF
-from orthonmf.bounded import Bounded, ItemCosts
-from orthonmf.bounds import Bounds
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.base import weighted_mean
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.exceptions import InvalidInputError
+from orthonmf.search.bounded.assigner import Bounded, ItemCosts
+from orthonmf.search.bounded.bounds import Bounds
 
 
 @pytest.fixture(params=["item", "none"])
@@ -38,6 +38,7 @@ def cheapest(costs, bounds):
     return found
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("penalty", [0.01, 0.3, 2.0, 100.0])
 @pytest.mark.parametrize(("lower", "upper"), [([0, 0, 0], [2, 2, 2]), ([3, 1, 0], [3, 4, 1]), ([0, 4, 4], [8, 8, 8])])

@@ -84,6 +84,7 @@ def test_a_layer_is_read_and_nothing_is_changed():
 def test_sparse_cells_stay_sparse_and_agree_with_dense(monkeypatch):
     dense, adata = cells(), cells(sparse.csr_matrix(DATA.X))
     orthonmf.tl.onmf(dense, 3)
+    monkeypatch.setattr("orthonmf.engines.sparse.DENSE_NUMBERS", 0)  # as if they were many
     monkeypatch.setattr(sparse.csr_matrix, "toarray", lambda *_, **__: pytest.fail("the cells became dense"))
     orthonmf.tl.onmf(adata, 3)
     assert sparse.issparse(adata.X)

@@ -5,9 +5,10 @@ import doctest
 import numpy as np
 import pytest
 
-from orthonmf import ONMF, track
+from orthonmf import ONMF
 from orthonmf.datasets import make_nested
-from orthonmf.track import Track, drawable, located, widest_view
+from orthonmf.model import track
+from orthonmf.model.track import Track, drawable, located, widest_view
 
 
 def written(beta, ids, positions, splits=()):

@@ -9,9 +9,9 @@ from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.base import weighted_mean
 from orthonmf.engines.dense import DenseEngine
-from orthonmf.solvers.gibbs import settle, soft_pass
-from orthonmf.state import State
-from orthonmf.transitions import (
+from orthonmf.passes.state import State
+from orthonmf.search.gibbs import settle, soft_pass
+from orthonmf.search.transitions import (
     Child,
     critical_values,
     distinct,

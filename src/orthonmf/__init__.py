@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import datasets, io, metrics, pl, plot, report, tl
-    from .certificate import Certificate
     from .estimator import ONMF
-    from .terms import top_terms
+    from .model.certificate import Certificate
+    from .model.terms import top_terms
 
 __version__ = "0.1.0"
 
 __all__ = ["ONMF", "Certificate", "__version__", "datasets", "io", "metrics", "pl", "plot", "report", "tl", "top_terms"]
 
 # The modules of the names that are no modules themselves.
-_HOMES = {"ONMF": "estimator", "Certificate": "certificate", "top_terms": "terms"}
+_HOMES = {"ONMF": "estimator", "Certificate": "model.certificate", "top_terms": "model.terms"}
 
 
 def __getattr__(name: str) -> Any:

@@ -15,38 +15,30 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from ._arithmetic import own_arithmetic
-from ._departure import asked_bounds, departure
-from ._factorization import Factorization
-from ._invariants import contradiction, malformed
-from ._typing import Array, Labels
-from ._validation import (
-    Layout,
-    check_choice,
-    check_count,
-    check_jobs,
-    check_numbers,
-    check_positive,
-    check_sample_weight,
-    check_seed,
-    power_of_two,
-)
-from .bounded import Bounded
-from .bounds import least_components, most_components, parse_bounds
-from .certificate import Certificate, certify, squared_error
+from ._common.arithmetic import own_arithmetic
+from ._common.typing import Array, Labels
+from ._common.validation import check_choice, check_count, check_jobs, check_numbers, check_positive, check_sample_weight, check_seed
 from .distortion import REGISTRY, has_scales
 from .engines import REGISTRY as ENGINES
 from .engines import Engine, ThreadTeam
+from .engines.layout import Layout, power_of_two
 from .engines.threads import TimeLimitReached
 from .exceptions import InfeasibleCapacityError, InvalidInputError, ModelFormatError, NothingStandsOutWarning
-from .factorize import MAX_COMPONENTS, Request, Result, factorize
-from .factors import Assigned, Factors, one_per_row
-from .posterior import Mixture, fit_mixture, margins, posterior
+from .model import storage
+from .model.certificate import Certificate, certify, squared_error
+from .model.departure import asked_bounds, departure
+from .model.factorization import Factorization
+from .model.factors import Assigned, Factors, one_per_row
+from .model.invariants import contradiction, malformed
+from .model.posterior import Mixture, fit_mixture, margins, posterior
 from .progress import CallbackSupport, Monitor, Reporter, history, in_units, with_callbacks
-from .solvers import REGISTRY as SOLVERS
-from .solvers import solver_parameters
-from .status import Status
-from .transitions import persistence
+from .search.bounded import REGISTRY as SOLVERS
+from .search.bounded import solver_parameters
+from .search.bounded.assigner import Bounded
+from .search.bounded.bounds import least_components, most_components, parse_bounds
+from .search.factorize import MAX_COMPONENTS, Request, Result, factorize
+from .search.status import Status
+from .search.transitions import persistence
 
 
 def _assigns_samples(self: ONMF) -> bool:
@@ -97,7 +89,7 @@ class ONMF(CallbackSupport, Factorization):
         How bounds are met along the annealing: "dual" (the default) by annealed prices, "cbf" by the control-barrier flow of [1]_,
         which holds n × k numbers.
     solver_options : dict or None, default=None
-        Constants of the solver: ``growth`` for "dual"; the fields of ``orthonmf.solvers.flow.FlowParameters`` for "cbf".
+        Constants of the solver: ``growth`` for "dual"; the fields of ``orthonmf.search.bounded.flow.FlowParameters`` for "cbf".
     rounding : {"exact", "nearest"}, default="exact"
         How the relaxed solution becomes labels: by the exact assignment under the bounds, or each item to its most probable
         component, as in [1]_, which may exceed a capacity and is not refined.
@@ -165,7 +157,7 @@ class ONMF(CallbackSupport, Factorization):
     certificate_ : Certificate
         What is claimed of the factors, with the numbers that prove it.
     status_ : str
-        Why the fit ended and what to change, in sentences; ``orthonmf.status.Status`` lists the reasons.
+        Why the fit ended and what to change, in sentences; ``orthonmf.search.status.Status`` lists the reasons.
     converged_ : bool
     n_iter_ : int
         Passes over all of X, those of the certificate included.
@@ -571,7 +563,7 @@ class ONMF(CallbackSupport, Factorization):
     # -- keeping ----------------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that holds no code; see ``orthonmf.storage.save``.
+        """Write the fitted model to a file that holds no code; see ``orthonmf.model.storage.save``.
 
         Parameters
         ----------
@@ -585,13 +577,11 @@ class ONMF(CallbackSupport, Factorization):
         >>> with TemporaryDirectory() as folder:
         ...     ONMF(2).fit([[1, 0], [2, 0], [0, 3]]).save(f"{folder}/parts.onmf")
         """
-        from .storage import save
-
-        save(self, path)
+        storage.save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model that ``save`` wrote, after checking every byte; see ``orthonmf.storage.load``.
+        """Read a model that ``save`` wrote, after checking every byte; see ``orthonmf.model.storage.load``.
 
         Parameters
         ----------
@@ -610,9 +600,7 @@ class ONMF(CallbackSupport, Factorization):
         ...     ONMF.load(f"{folder}/parts.onmf").labels_
         array([1, 1, 0])
         """
-        from .storage import load
-
-        return load(path, cls)
+        return storage.load(path, cls)
 
     # -- validation -------------------------------------------------------------------------------------------------------------
 

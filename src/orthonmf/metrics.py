@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from ._arithmetic import own_arithmetic
-from ._typing import Array
+from ._common.arithmetic import own_arithmetic
+from ._common.typing import Array
 from .exceptions import InvalidInputError
 
 __all__ = ["orthogonality", "reconstruction_error", "sparsity"]

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._typing import Array, Labels
-from .bounds import Bounds
-from .certificate import Certificate
+from ._common.typing import Array, Labels
 from .estimator import ONMF
 from .exceptions import InvalidInputError
+from .model.certificate import Certificate
+from .search.bounded.bounds import Bounds
 from .tl import NUMBER, stored_summary
 
 if TYPE_CHECKING:

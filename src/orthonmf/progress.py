@@ -11,9 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ._typing import Array
-from .distortion.base import Distortion
-from .solvers.gibbs import Settled
+from ._common.typing import Array
 
 __all__ = [
     "CallbackSupport",
@@ -62,22 +60,6 @@ class Temperature:
     centers: Array
     ids: tuple[int, ...]
     lyapunov: Array | None = None
-
-    @classmethod
-    def of(cls, distortion: Distortion, settled: Settled, passes: int) -> Temperature:
-        """The record of a settled state."""
-        state, stats = settled.state, settled.stats
-        weight = stats.weight if stats.weight > 0 else 1.0
-        return cls(
-            beta=state.beta,
-            n_components=state.n_components,
-            free_energy=settled.free_energy / state.beta / weight,
-            distortion=stats.distortion / weight,
-            entropy=stats.entropy(state) / weight,
-            passes=passes,
-            centers=state.centers,
-            ids=state.ids,
-        )
 
     def in_units(self, unit: int) -> Temperature:
         """The same in the units of X, 2**−unit of the engine's; the centres stay in their frame."""

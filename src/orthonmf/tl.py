@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._typing import Array, Labels
-from .certificate import Certificate
+from ._common.typing import Array, Labels
 from .estimator import ONMF
 from .exceptions import InvalidInputError, MissingExtraError
+from .model.certificate import Certificate
 
 if TYPE_CHECKING:
     from anndata import AnnData

@@ -12,7 +12,7 @@ from orthonmf import ONMF
 from orthonmf.cli import main
 from orthonmf.cli._output import as_json
 from orthonmf.io import read
-from orthonmf.status import Status
+from orthonmf.search.status import Status
 
 FILES = ["assignments.csv", "components.csv", "model.onmf", "report.html", "summary.json"]
 
@@ -185,7 +185,7 @@ def test_a_terminal_sees_beta_and_components(matrix, tmp_path, monkeypatch, capf
 
 
 def test_a_failed_certificate_is_spoken_of_with_quiet_too(matrix, tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr("orthonmf.certificate.Certificate.holds", False)
+    monkeypatch.setattr("orthonmf.model.certificate.Certificate.holds", False)
     assert main(["fit", str(matrix), "-k", "2", "--out", str(tmp_path / "parts"), "--quiet"]) == 0
     assert "the certificate fails; orthonmf verify says where" in capfd.readouterr().err
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from orthonmf._visible import visible
+from orthonmf._common.visible import visible
 from orthonmf.cli import main
 from orthonmf.cli.app import CODES
 

@@ -11,8 +11,8 @@ from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam, engine_class
 from orthonmf.engines.base import weighted_mean
 from orthonmf.passes.soft import soft
-from orthonmf.solvers.gibbs import soft_pass
-from orthonmf.state import State
+from orthonmf.passes.state import State
+from orthonmf.search.gibbs import soft_pass
 
 Euclidean = REGISTRY["none"]
 ROUNDING = 1e-12  # sums of some hundred float64 terms, with cancellation of one digit

@@ -49,7 +49,9 @@ def test_a_solver_names_what_it_needs(monkeypatch):
         """As if it had no flow."""
 
     monkeypatch.setitem(REGISTRY, "weighted", Still)
-    monkeypatch.setattr("orthonmf.solvers.REGISTRY", {"cbf": ("", "orthonmf.solvers.flow:FlowParameters", "distortion.test_toy:Never")})
+    monkeypatch.setattr(
+        "orthonmf.search.bounded.REGISTRY", {"cbf": ("", "orthonmf.search.bounded.flow:FlowParameters", "distortion.test_toy:Never")}
+    )
     with pytest.raises(InvalidInputError, match="solver='cbf' needs what nothing has, which the loss Still does not have"):
         ONMF(3, scaling="weighted", capacity=40, solver="cbf").fit(blobs())
 

@@ -19,7 +19,7 @@ from orthonmf.engines.threads import TimeLimitReached
 from orthonmf.exceptions import IntegrityError
 from orthonmf.passes.base import INDEX, Count, Found
 from orthonmf.passes.raw import Energy, Keys
-from orthonmf.refine import equal_items
+from orthonmf.search.refine import equal_items
 
 ROUNDING = {np.float64: 1e-13, np.float32: 1e-5}  # sums of some hundred terms of size one
 KINDS = ("dense", "sparse")

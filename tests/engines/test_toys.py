@@ -41,6 +41,7 @@ def assert_same(one, other):
     assert one[1] == other[1]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("toy", TOYS)
 def test_same_bits_on_any_engine(toy, name, monkeypatch):

@@ -23,6 +23,7 @@ def test_every_row_of_the_paper_has_a_method():
     assert all(len(row) == 5 for method in paper.TABLE1.values() for row in method.values())
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_gives_a_cell(method, monkeypatch):
     small = table1.problem("1", seed=0).matrices[0][:60]

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("typer")
 
-from orthonmf._visible import visible
+from orthonmf._common.visible import visible
 from orthonmf.cli import main
 from orthonmf.io import as_csv, read, read_names, write_table
 
@@ -88,6 +88,7 @@ def test_tables(seed, tmp_path):
     check_visible(seed)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_commands(seed, tmp_path, capfd):
     check_commands(seed, tmp_path, capfd)

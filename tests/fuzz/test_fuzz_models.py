@@ -11,11 +11,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from orthonmf import ONMF, _archive
-from orthonmf.certificate import Certificate
+from orthonmf import ONMF
 from orthonmf.exceptions import ModelFormatError, OrthonmfError
+from orthonmf.model import archive
+from orthonmf.model.certificate import Certificate
+from orthonmf.model.storage import load
 from orthonmf.report import render
-from orthonmf.storage import load
 
 X = np.random.default_rng(0).gamma(2.0, size=(24, 5))
 SETTINGS = {
@@ -147,8 +148,8 @@ def forged(path, members):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as file:
         for name, member in {**members, "manifest.json": json.dumps(manifest).encode()}.items():
-            _archive._add(file, name, [member])
-        file.comment = _archive.SEAL + b"0" * 64
+            archive._add(file, name, [member])
+        file.comment = archive.SEAL + b"0" * 64
     content = buffer.getvalue()
     path.write_bytes(content[:-64] + hashlib.sha256(content[:-64]).hexdigest().encode())
 

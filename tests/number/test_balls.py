@@ -5,8 +5,8 @@ import pytest
 from clouds import cloud_of_points
 from scipy.cluster.hierarchy import fcluster, ward
 
-from orthonmf.number.balls import PRIOR_ITEMS, fitted, one_hot, ward_labels
-from orthonmf.number.confidence import adjusted_rand
+from orthonmf.search.number.balls import PRIOR_ITEMS, fitted, one_hot, ward_labels
+from orthonmf.search.number.confidence import adjusted_rand
 
 
 def mixture(seed, n=150, k=4, d=3, far=3.0):

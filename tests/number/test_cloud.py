@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from clouds import cloud_of_items
 
-from orthonmf.number.cloud import effective_number, inflation
+from orthonmf.search.number.cloud import effective_number, inflation
 
 
 def groups(k, p, seed, n=300, spread=1.0):

@@ -5,8 +5,8 @@ import pytest
 from clouds import cloud_of_items
 
 from benchmarks.number import drawn
-from orthonmf.number import gain_test
-from orthonmf.number.confidence import adjusted_rand, component_agreement
+from orthonmf.search.number import gain_test
+from orthonmf.search.number.confidence import adjusted_rand, component_agreement
 
 LEVEL = 0.05
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from orthonmf.number.curve import chance, coarser, curve, second, stands_out
+from orthonmf.search.number.curve import chance, coarser, curve, second, stands_out
 
 NOTHING = np.zeros(0)
 

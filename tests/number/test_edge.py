@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from orthonmf.datasets import make_paper_synthetic
-from orthonmf.number.edge import Edge, n_signals
+from orthonmf.search.number.edge import Edge, n_signals
 
 
 def edge_of(items, repeats=None):

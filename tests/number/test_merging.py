@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from clouds import cloud_of_points, number_of
 
-from orthonmf.number.balls import fitted, one_hot
-from orthonmf.number.merging import Join, axes_of, decided
+from orthonmf.search.number.balls import fitted, one_hot
+from orthonmf.search.number.merging import Join, axes_of, decided
 
 
 def needles(seed, n=240, length=8.0, far=40.0):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
 
-from orthonmf.assignment import nearest, transport
+from orthonmf.search.bounded.assignment import nearest, transport
 
 ROUNDING = 1e-12  # relative: sums of at most 40 float64
 

@@ -16,12 +16,12 @@ from sklearn.pipeline import make_pipeline
 from orthonmf import ONMF
 from orthonmf.datasets import make_nested
 from orthonmf.exceptions import InvalidInputError, NothingStandsOutWarning
+from orthonmf.model.track import drawable
 from orthonmf.report import page, render, write_report
 from orthonmf.report import text as report_text
 from orthonmf.report.frames import MOST_FRAMES, Frames
 from orthonmf.report.pictures import _tallest_near
 from orthonmf.report.words import asked, evidence, why
-from orthonmf.track import drawable
 
 X = load_digits().data[:60]
 NESTED = make_nested(64, 10, random_state=0).X

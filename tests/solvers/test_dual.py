@@ -7,16 +7,16 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import xlogy
 
-from orthonmf.bounds import Bounds
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.base import weighted_mean
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.passes.priced import priced_soft
 from orthonmf.progress import Monitor
-from orthonmf.solvers import dual
-from orthonmf.solvers.dual import Dual, Priced
-from orthonmf.solvers.flow import FlowParameters, relax
+from orthonmf.search.bounded import dual
+from orthonmf.search.bounded.bounds import Bounds
+from orthonmf.search.bounded.dual import Dual, Priced
+from orthonmf.search.bounded.flow import FlowParameters, relax
 
 SCALINGS = ("item", "none")
 # Prices end where counts miss their bounds by this fraction of the items: as near as sums of 1e3 floats come.

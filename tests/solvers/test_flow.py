@@ -9,9 +9,9 @@ from scipy.special import logsumexp, softmax
 
 from orthonmf.distortion.few import EuclideanCost, LineCost
 from orthonmf.exceptions import InfeasibleCapacityError, InvalidInputError
-from orthonmf.solvers import flow
-from orthonmf.solvers.flow import FlowParameters, barrier_flow, relax
-from orthonmf.status import Status
+from orthonmf.search.bounded import flow
+from orthonmf.search.bounded.flow import FlowParameters, barrier_flow, relax
+from orthonmf.search.status import Status
 
 # Table II of the paper, 19 genes in a component at most (0.36 of 53).
 PAPER_DISTORTION = (47.0, 56.7, 50.6, 64.7, 64.5, 48.8, 48.2)

@@ -8,9 +8,9 @@ from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.base import weighted_mean
 from orthonmf.engines.dense import DenseEngine
-from orthonmf.solvers.gibbs import plain_step, settle, soft_pass
-from orthonmf.state import State
-from orthonmf.transitions import critical_values
+from orthonmf.passes.state import State
+from orthonmf.search.gibbs import plain_step, settle, soft_pass
+from orthonmf.search.transitions import critical_values
 
 SCALINGS = ("item", "none")
 # F is a sum of terms of size β d: it is known to this fraction of them.
@@ -81,6 +81,7 @@ def test_by_hand():
     assert_allclose(stats.entropy(state), -2 * (own * np.log(own) + (1 - own) * np.log(1 - own)), rtol=1e-13)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("seed", range(100))
 def test_free_energy_never_rises(scaling, seed):
     # The way to the minimum is the same whatever it is cut off after: each cut shows one more accepted pass.

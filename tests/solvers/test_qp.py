@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from orthonmf.exceptions import InvalidInputError
-from orthonmf.solvers.qp import VelocityProblem, box_bound, project_items, solve_velocities
+from orthonmf.search.bounded.qp import VelocityProblem, box_bound, project_items, solve_velocities
 
 INF = np.inf
 

@@ -21,13 +21,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._arithmetic import own_arithmetic
-from .._factorization import Factorization
-from .._typing import Array, Labels
-from .._validation import check_choice, check_count, check_positive, check_seed
+from .._common.arithmetic import own_arithmetic
+from .._common.typing import Array, Labels
+from .._common.validation import check_choice, check_count, check_positive, check_seed
 from ..exceptions import InvalidInputError
-from ..factors import one_per_row
 from ..metrics import reconstruction_error
+from ..model.factorization import Factorization
+from ..model.factors import one_per_row
 
 State = tuple[Array, ...]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import Array
-from .._validation import check_positive
+from .._common.typing import Array
+from .._common.validation import check_positive
 from .base import PairBaseline, product, squared_error, unit_columns
 
 

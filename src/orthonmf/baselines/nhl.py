@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._typing import Array
+from .._common.typing import Array
 from .base import ProjectiveBaseline, multiplied
 
 

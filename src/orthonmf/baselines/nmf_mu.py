@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.decomposition import non_negative_factorization
 
-from .._typing import Array
+from .._common.typing import Array
 from .base import PairBaseline
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import Array
+from .._common.typing import Array
 from .base import PairBaseline, multiplied, product, unit_columns
 
 

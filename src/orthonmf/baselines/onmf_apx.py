@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import normalize
 
-from .._typing import Array, Labels
-from .._validation import check_count
+from .._common.typing import Array, Labels
+from .._common.validation import check_count
 from .base import (
     HardBaseline,
     Solution,

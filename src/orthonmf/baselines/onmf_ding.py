@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import Array
-from .._validation import check_choice
-from ..factors import one_per_row
+from .._common.typing import Array
+from .._common.validation import check_choice
+from ..model.factors import one_per_row
 from .base import (
     PairBaseline,
     Solution,

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.cluster import kmeans_plusplus
 from sklearn.preprocessing import normalize
 
-from .._typing import Array, Labels
-from .._validation import check_choice
+from .._common.typing import Array, Labels
+from .._common.validation import check_choice
 from .base import (
     HardBaseline,
     Solution,

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.extmath import randomized_svd
 
-from .._typing import Array, Labels
-from .._validation import check_count
-from ..factors import one_per_row
+from .._common.typing import Array, Labels
+from .._common.validation import check_count
+from ..model.factors import one_per_row
 from .base import HardBaseline, Solution, product, squared_sum, unit_columns
 
 

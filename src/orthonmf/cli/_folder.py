@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from .._files import DRAFT, SHORT, exchanged
+from .._common.files import DRAFT, SHORT, exchanged
 from ..exceptions import InvalidInputError
 from ._output import check_not_read, check_writable, exists
 from ._signals import signals

@@ -12,11 +12,11 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
-from .._typing import Array
+from .._common.typing import Array
 from ..estimator import ONMF
 from ..exceptions import InvalidInputError, NothingStandsOutWarning
-from ..factorize import MAX_COMPONENTS
 from ..io import Data
+from ..search.factorize import MAX_COMPONENTS
 from ._output import warn
 from ._progress import annealing
 

@@ -12,8 +12,8 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from .._files import atomic
-from .._visible import visible
+from .._common.files import atomic
+from .._common.visible import visible
 from ..exceptions import InvalidInputError
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from .._visible import visible
+from .._common.visible import visible
 from ..experiments.store import Record, Task
 from ..progress import Temperature, listening
 

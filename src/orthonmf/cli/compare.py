@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from .._validation import check_choice
-from .._visible import visible
+from .._common.validation import check_choice
+from .._common.visible import visible
 from ..exceptions import InvalidInputError
 from ..experiments import compare as experiment
 from ..experiments import render, runner, table1

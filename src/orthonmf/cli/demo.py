@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .. import demo as demonstration
+from ..experiments import demo as demonstration
 from . import _options as options
 from ._folder import alone
 

@@ -8,14 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from .. import __version__
-from .._validation import check_choice
-from .._visible import visible
+from .._common.validation import check_choice
+from .._common.visible import visible
 from ..estimator import ONMF
 from ..io import Data, write_table
 from ..io.apart import read
 from ..io.table import check_table
+from ..model.terms import top_terms
 from ..report import write_report
-from ..terms import top_terms
 from . import _options as options
 from ._folder import alone, check_taken, together
 from ._model import MODEL, fitted, names_checked, names_of

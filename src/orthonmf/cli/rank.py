@@ -8,7 +8,7 @@ import numpy as np
 
 from ..estimator import ONMF
 from ..io.apart import read
-from ..number.curve import Row, curve
+from ..search.number.curve import Row, curve
 from . import _options as options
 from ._model import fitted
 from ._output import as_json, base_name, say

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .._visible import visible
+from .._common.visible import visible
 from ..exceptions import InvalidInputError
 from ..io.apart import read_names
 from ..report import write_report

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from .._visible import visible
+from .._common.visible import visible
 from ..exceptions import InvalidInputError, MissingExtraError
 from ..experiments import criticals, figures, render, runner, table1, table2
 from ..experiments.store import Record, Store, Task

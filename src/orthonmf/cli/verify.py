@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import typer
 
-from ..certificate import Certificate
 from ..io.apart import read
+from ..model.certificate import Certificate
 from . import _options as options
 from ._model import check_names, load, names_checked
 from ._output import as_json, say, warn

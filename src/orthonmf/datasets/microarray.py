@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._typing import Array
+from .._common.typing import Array
 from ..exceptions import DataUnavailableError, MissingExtraError
 
 __all__ = ["fetch_microarray"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._typing import Array, Labels
+from .._common.typing import Array, Labels
 from ._checks import check_count, check_nonnegative
 
 __all__ = ["NestedData", "make_nested"]

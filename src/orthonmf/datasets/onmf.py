@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._typing import Array, Labels
+from .._common.typing import Array, Labels
 from ..exceptions import InvalidInputError
 from ._checks import check_count, check_nonnegative
 

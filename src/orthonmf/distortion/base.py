@@ -13,10 +13,10 @@ from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
-from .._typing import Array, Labels
+from .._common.typing import Array, Labels
 from ..engines.base import Engine, RawRows, Rows, weighted_mean
 from ..exceptions import InvalidInputError
-from ..state import State, Stats
+from ..passes.state import State, Stats
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import Array
+from .._common.typing import Array
 from ..engines.base import Engine, RawRows, median
-from ..state import State, Stats
+from ..passes.state import State, Stats
 from .base import FlowCost, Flowing, Items, Moving, Pairs, Splitting, between
 from .few import EuclideanCost
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._typing import Array
+from .._common.typing import Array
 from ..exceptions import InvalidInputError
 
 

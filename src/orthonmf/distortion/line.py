@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import Array, Labels
+from .._common.typing import Array, Labels
 from ..engines.base import Engine, RawRows, weighted_mean
-from ..state import State, Stats
+from ..passes.state import State, Stats
 from .base import FlowCost, Flowing, Items, Moving, Pairs, Splitting, between
 from .few import LineCost
 

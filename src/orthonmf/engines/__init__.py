@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._registry import imported
+from .._common.registry import imported
 from .base import Engine
 from .threads import ThreadTeam
 

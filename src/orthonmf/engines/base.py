@@ -17,7 +17,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from .._typing import Array, Labels
+from .._common.typing import Array, Labels
 from ..exceptions import IntegrityError
 from ..passes.base import INDEX, Columns, Found, Pass
 from ..passes.raw import Energy, Scalar, Total, WeightedSum

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import Array, Labels
+from .._common.typing import Array, Labels
 from .base import OUTER_BYTES, Engine, multipliers, scrambled
 from .threads import ThreadTeam
 

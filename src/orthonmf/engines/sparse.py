@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._typing import Array, Labels
+from .._common.typing import Array, Labels
 from .base import OUTER_BYTES, Engine, multipliers, scrambled
 from .dense import DenseEngine
 from .threads import ThreadTeam

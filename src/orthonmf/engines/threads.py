@@ -20,7 +20,7 @@ import joblib
 import numpy as np
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
-from .._arithmetic import ERRORS
+from .._common.arithmetic import ERRORS
 
 
 class TimeLimitReached(Exception):

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, minimize
 from scipy.special import softmax
 
-from .._typing import Array, Labels
+from .._common.typing import Array, Labels
 
 # β in units of one over the mean squared distance to the mean. The first splits nothing; at the last p is all but binary.
 BETAS = tuple(0.5 * 4.0**step for step in range(7))

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .._validation import check_matrix
+from .._common.validation import check_matrix
 from ..exceptions import InvalidInputError
 from ..io import apart, read
 from .measure import timed_fit

@@ -7,9 +7,9 @@ from typing import Protocol
 
 import numpy as np
 
-from .._typing import Array
+from .._common.typing import Array
 from ..estimator import ONMF
-from ..transitions import MIN_PERSISTENCE
+from ..search.transitions import MIN_PERSISTENCE
 from . import paper
 from .greedy import greedy_splits
 from .problems import scaled_genes, times

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import Array
+from .._common.typing import Array
 from ..estimator import ONMF
 from ..plot import BifurcationDisplay
 from ..plot.style import FAINT, PALETTE, new_figure, percent_ticks, styled

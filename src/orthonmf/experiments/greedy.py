@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._typing import Array, Labels
+from .._common.typing import Array, Labels
 
 # Steps of k-means after a split; a few dozen items need about five.
 _STEPS = 200

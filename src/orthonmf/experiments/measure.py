@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from .._typing import Array, Labels
+from .._common.typing import Array, Labels
 from ..metrics import orthogonality, reconstruction_error, sparsity
 
 # Entries up to this fraction of the largest count as zeros in the second sparsity: multiplicative updates seldom reach zero.

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._typing import Array
+from .._common.typing import Array
 from ..estimator import ONMF
-from ..factors import one_per_row
+from ..model.factors import one_per_row
 
 
 class MepAsPrinted(BaseEstimator):

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from sklearn.preprocessing import minmax_scale
 
-from .._typing import Array
+from .._common.typing import Array
 from ..datasets import fetch_microarray, make_paper_synthetic
 from ..exceptions import InvalidInputError
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._files import atomic
+from .._common.files import atomic
 from ..io.table import guarded
 
 WIDTH = 150  # of the text under a table

@@ -11,7 +11,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from .._registry import imported
+from .._common.registry import imported
 from ..exceptions import InvalidInputError
 from .store import Record, Store, Task
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._files import atomic
+from .._common.files import atomic
 
 Record = dict[str, Any]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import KMeans
 
-from .._typing import Array, Labels
+from .._common.typing import Array, Labels
 from ..estimator import ONMF
 from . import paper
 from .alternatives import SETTINGS, penalty_method, slsqp

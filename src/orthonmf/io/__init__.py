@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from .._registry import imported
+from .._common.registry import imported
 from ..exceptions import InvalidInputError, OrthonmfError
 from .base import Data
 from .table import as_csv, read_names, write_table

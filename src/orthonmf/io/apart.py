@@ -29,7 +29,7 @@ import numpy as np
 from scipy import sparse
 
 from .. import exceptions
-from .._typing import Array
+from .._common.typing import Array
 from ..exceptions import InvalidInputError, OrthonmfError
 from . import place, table
 from . import read as read_here

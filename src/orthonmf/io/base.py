@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._typing import Array
+from .._common.typing import Array
 from ..exceptions import InvalidInputError, MissingExtraError
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .._typing import Array
+from .._common.typing import Array
 from ..exceptions import InvalidInputError
 from .base import Data, chosen, compressed, needs, texts
 from .tenx import gene_names

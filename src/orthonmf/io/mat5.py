@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import Array
+from .._common.typing import Array
 from ..exceptions import InvalidInputError
 from .base import compressed
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .._files import atomic
-from .._typing import Array
+from .._common.files import atomic
+from .._common.typing import Array
 from ..exceptions import InvalidInputError
 from .base import needs, texts
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from scipy import sparse
 
-from .._typing import Array
+from .._common.typing import Array
 from ..exceptions import InvalidInputError
 from .base import Data, texts
 from .mtx import matrix

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._typing import Array, Labels
+from .._common.typing import Array, Labels
 from ..distortion.base import Distortion, scales
 from .base import Additive, Columns, Found
 from .hard import hard_stats

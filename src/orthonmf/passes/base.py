@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, Self
 
-from .._typing import Array
+from .._common.typing import Array
 
 # Numbers of each item, by name; the first axis runs over the items.
 Columns = Mapping[str, Array]

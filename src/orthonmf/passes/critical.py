@@ -7,11 +7,11 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from .._typing import Array
+from .._common.typing import Array
 from ..distortion.base import Items, Pairs, Splitting, having
-from ..state import State
 from .base import Additive, Columns, Count, Found
 from .soft import soft
+from .state import State
 
 # Exponents above this would overflow; a child there pays whatever its exact value is.
 MAX_EXPONENT = 300.0

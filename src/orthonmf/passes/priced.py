@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._typing import Array
+from .._common.typing import Array
 from ..distortion.base import Items, Pairs
 from .base import Additive, Columns, Found
 

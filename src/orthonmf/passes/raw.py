@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from .._typing import Array
+from .._common.typing import Array
 from .base import Additive, Columns, Count, Found
 
 

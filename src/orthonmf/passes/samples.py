@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._typing import Array
+from .._common.typing import Array
 from ..distortion.base import Items
 from .base import Additive, Columns, Count, Found
 

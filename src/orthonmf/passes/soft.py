@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._typing import Array
+from .._common.typing import Array
 from ..distortion.base import Items, Pairs
-from ..state import State, Stats
 from .base import Columns, Count, Found
+from .state import State, Stats
 
 
 def soft(items: Items, state: State) -> tuple[Array, Pairs, Array]:

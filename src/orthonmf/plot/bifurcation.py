@@ -6,10 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._typing import Array
+from .._common.typing import Array
 from ..exceptions import InvalidInputError
-from ..number.curve import second
-from ..track import Track, criticals, drawable, how_to_locate, widest_view
+from ..model.track import Track, criticals, drawable, how_to_locate, widest_view
+from ..search.number.curve import second
 from ._display import Display, fitted
 from .style import FAINT, INK, PALETTE, plain_ticks
 

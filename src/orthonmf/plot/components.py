@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._typing import Array
+from .._common.typing import Array
 from ..exceptions import InvalidInputError
-from ..terms import top_terms
+from ..model.terms import top_terms
 from ._display import Display, fitted
 from .style import FAINT, INK
 

@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from .._typing import Array
-from ..certificate import Certificate
+from .._common.typing import Array
 from ..exceptions import InfeasibleCapacityError, InvalidInputError
+from ..model.certificate import Certificate
 from ._display import Display, fitted
 from .style import FAINT, INK, PALETTE, percent_ticks
 

@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._typing import Array
+from .._common.typing import Array
 from ..exceptions import InvalidInputError
-from ..track import Track, criticals
+from ..model.track import Track, criticals
 from ._display import Display, fitted
 from .style import FAINT, PALETTE, plain_ticks
 

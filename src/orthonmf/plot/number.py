@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._typing import Array
+from .._common.typing import Array
 from ..exceptions import InvalidInputError
-from ..number.curve import coarser
+from ..search.number.curve import coarser
 from ._display import Display, fitted
 from .style import FAINT, PALETTE
 

@@ -6,12 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._typing import Array
-from .._validation import check_choice
+from .._common.typing import Array
+from .._common.validation import check_choice
 from ..exceptions import InvalidInputError
-from ..number.curve import chance, coarser, stands_out
-from ..track import how_to_locate, located
-from ..transitions import MIN_PERSISTENCE
+from ..model.track import how_to_locate, located
+from ..search.number.curve import chance, coarser, stands_out
+from ..search.transitions import MIN_PERSISTENCE
 from ._display import Display, fitted
 from .style import DIM, FAINT, PALETTE, plain_ticks
 

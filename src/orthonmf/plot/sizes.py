@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._sizes import Sizes
-from .._typing import Array
+from .._common.sizes import Sizes
+from .._common.typing import Array
 from ._display import Display, fitted
 from .style import INK, PALETTE
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import Array, Labels
-from ..number.curve import second
-from ..track import Track, drawable, widest_view
+from .._common.typing import Array, Labels
+from ..model.track import Track, drawable, widest_view
+from ..search.number.curve import second
 from .text import number, plural
 
 __all__ = ["Frames"]

@@ -14,9 +14,9 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._files import atomic
+from .._common.files import atomic
 from ..exceptions import InvalidInputError
-from ..terms import top_terms
+from ..model.terms import top_terms
 from . import sections
 from .frames import Frames
 from .text import embedded, escaped, plural

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import Array
-from ..number.curve import chance, coarser, stands_out
-from ..track import criticals
-from ..transitions import MIN_PERSISTENCE
+from .._common.typing import Array
+from ..model.track import criticals
+from ..search.number.curve import chance, coarser, stands_out
+from ..search.transitions import MIN_PERSISTENCE
 from .frames import HEIGHT, MARGIN, WIDTH, Frames
 from .text import number, plural
 

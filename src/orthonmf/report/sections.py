@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .._sizes import Sizes
+from .._common.sizes import Sizes
 from ..distortion import has_scales
-from ..number.curve import Row, curve
-from ..terms import Term
-from ..track import drawable, how_to_locate
+from ..model.terms import Term
+from ..model.track import drawable, how_to_locate
+from ..search.number.curve import Row, curve
 from . import pictures
 from .frames import Frames
 from .text import count, escaped, name, number, percent, plural

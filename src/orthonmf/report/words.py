@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..certificate import GAP, STATIONARY, Certificate
 from ..distortion import has_scales
-from ..number.curve import coarser, stands_out
-from ..track import how_to_locate, located
+from ..model.certificate import GAP, STATIONARY, Certificate
+from ..model.track import how_to_locate, located
+from ..search.number.curve import coarser, stands_out
 from .text import count, escaped, number, percent, plural
 
 __all__ = ["asked", "evidence", "noun", "summary", "why"]

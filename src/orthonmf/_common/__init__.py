@@ -1,0 +1,1 @@
+"""What all the rest stands on: types, checks, files, numbers."""

@@ -1,0 +1,75 @@
+"""From a user's matrix to the engine that sees it: which way round the items lie, and in what units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._common.typing import Array
+from ..exceptions import InvalidInputError
+from . import engine_class
+from .base import Engine
+from .threads import ThreadTeam
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a user's matrix becomes items.
+
+    Attributes
+    ----------
+    orthogonal : str
+        "samples": items are rows; "features": items are columns.
+    engine : str
+        "auto", or a name from the registry of engines.
+    """
+
+    orthogonal: str
+    engine: str
+
+    def build(self, X: Any, sample_weight: Array | None, team: ThreadTeam, shift: int | None = None) -> Engine:
+        """The engine for a checked matrix. ``shift`` fixes the power of two by which it is scaled."""
+        name = ("sparse" if sp.issparse(X) else "dense") if self.engine == "auto" else self.engine
+        if (name == "sparse") != sp.issparse(X):
+            kind = "sparse" if sp.issparse(X) else "dense"
+            raise InvalidInputError(f"engine={name!r} cannot read a {kind} matrix; use engine='auto' or convert X.")
+        shift = power_of_two(X, sample_weight) if shift is None else shift
+        weight_shift = power_of_four(sample_weight)
+        weight = None if sample_weight is None else np.ldexp(sample_weight, 2 * weight_shift)
+        engine = self._engine(name, X, weight, shift, team)
+        engine.weight_shift = weight_shift
+        return engine
+
+    def _engine(self, name: str, X: Any, weight: Array | None, shift: int, team: ThreadTeam) -> Engine:
+        cls: Any = engine_class(name)
+        if self.orthogonal == "samples":
+            return cls(X, weight, shift=shift, team=team)
+        root = None if weight is None else np.sqrt(weight)
+        if name == "dense":
+            return cls(X.T, None, dim_factor=root, shift=shift, team=team)
+        items = X.T if root is None else sp.csr_array((X.data * root[X.indices], X.indices, X.indptr), shape=X.shape[::-1])
+        return cls(items.astype(X.dtype, copy=False), None, shift=shift, team=team)
+
+
+def power_of_two(X: Any, sample_weight: Array | None) -> int:
+    """The shift s with max X · 2**s in [0.5, 1), so that squares neither overflow nor vanish; 0 for X = 0."""
+    if sp.issparse(X):
+        largest = float(X.data.max(initial=0))
+    elif sample_weight is not None and not sample_weight.all():
+        largest = max(float(X[i].max()) for i in np.flatnonzero(sample_weight))
+    else:
+        largest = float(X.max(initial=0))
+    return -int(np.frexp(largest)[1]) if largest > 0 else 0
+
+
+# Between 2 to this power and its inverse, squares of weights neither overflow nor vanish, and the weights stay as they are.
+PLAIN_WEIGHT = 256
+
+
+def power_of_four(weight: Array | None) -> int:
+    """The shift s with the largest weight · 4**s about one where it is very large or small; else 0. Its root is then a power of two."""
+    exponent = 0 if weight is None else int(np.frexp(weight.max())[1])
+    return -(exponent // 2) if abs(exponent) > PLAIN_WEIGHT else 0

@@ -1,0 +1,1 @@
+"""What a fit leaves: factors, their certificate, and the file that holds them."""

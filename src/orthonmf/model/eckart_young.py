@@ -1,0 +1,70 @@
+"""The lower bound of the certificate: no factorisation of this rank has a smaller error (Eckart–Young)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce as fold
+from operator import add
+
+import numpy as np
+
+from .._common.typing import Array
+from ..distortion.base import Distortion, mean_of
+from ..engines.base import Engine
+
+__all__ = ["GRAM_SIDE", "GRAM_WORK", "lower_bound", "smaller_gram"]
+
+# Largest side of the Gram matrix whose eigenvalues give the bound (a second of work, 32 MiB), and the most multiplications that form it:
+# three seconds of one core. Beyond either there is no bound.
+GRAM_SIDE, GRAM_WORK = 2000, 1e11
+# Numbers of a block of rows from which a part of the Gram matrix is formed: enough that forming it outweighs adding it up.
+GRAM_BYTES = 32 << 20
+
+
+@dataclass(frozen=True)
+class _Gram:
+    """A Gram matrix, and of how many products at most each of its entries is the sum, one after the other."""
+
+    matrix: Array
+    terms: int
+
+
+def lower_bound(engine: Engine, distortion: Distortion, n_components: int) -> float | None:
+    """√Σ_{i>r} σ_i² of the weighted items, less a margin for rounding: a proof, or None where it takes too much work.
+
+    r is n_components, or one less where the components are means: about the mean of all items, k means span k − 1 dimensions.
+    """
+    mean = mean_of(engine, distortion)
+    rank = n_components - (mean is not None)
+    side = min(engine.n_items, engine.n_dims)
+    if side <= rank:
+        return 0.0
+    if side > GRAM_SIDE or float(engine.n_items) * engine.n_dims * side > GRAM_WORK:
+        return None
+    gram = smaller_gram(engine, mean)
+    values, total = np.linalg.eigvalsh(gram.matrix)[::-1], float(np.trace(gram.matrix))
+    tail = total - float(values[:rank].sum())
+    # Sums of m products of numbers that add up to at most the trace (Cauchy–Schwarz) err by m ε trace, and so does each eigenvalue
+    # (Weyl); the eigenvalue solver adds side ε trace. The tail is the trace less r eigenvalues.
+    eps, shifted = float(np.finfo(float).eps), 0.0
+    if mean is not None:
+        weight = engine.n_items if engine.weight is None else float(engine.weight.sum())
+        energy = weight * float(np.dot(mean, mean))
+        # Where items are not formed, what was subtracted rounds too; and about a point that is not quite the mean the sum is too large.
+        total += 0.0 if engine.forms_rows else energy
+        shifted = energy * (engine.n_items * eps) ** 2
+    margin = (rank + 1) * (gram.terms + side + 8) * eps * total + shifted
+    return float(np.sqrt(max(tail - margin, 0.0)))
+
+
+def smaller_gram(engine: Engine, ref: Array | None) -> _Gram:
+    """Inner products of the weighted items about ``ref``, or of their dimensions, whichever are fewer."""
+    if engine.n_items < engine.n_dims:
+        return _Gram(engine.outer(ref), engine.n_dims)
+    height = max(GRAM_BYTES // (8 * engine.n_dims), 1)
+    parts = [slice(start, min(start + height, engine.n_items)) for start in range(0, engine.n_items, height)]
+
+    def part(where: slice) -> Array:
+        return engine.rows(where).gram(engine.block_weight(where), ref)
+
+    return _Gram(fold(add, engine.team.map(part, parts)), min(height, engine.n_items) + len(parts))

@@ -1,0 +1,84 @@
+"""What every factorisation X ≈ T C has in common as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._common.arithmetic import own_arithmetic
+from .._common.typing import Array
+from .._common.validation import check_matrix
+from ..exceptions import InvalidInputError
+
+__all__ = ["Factorization"]
+
+
+class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """An estimator with ``components_`` (n_components_, n_features) and the items in rows or columns, as ``orthogonal`` says."""
+
+    orthogonal: str
+    components_: Array
+    n_components_: int
+    n_features_in_: int
+
+    @own_arithmetic
+    def inverse_transform(self, T: Any) -> Array:
+        """X back from T: the product T C.
+
+        Parameters
+        ----------
+        T : {array-like, sparse matrix} of shape (n_samples, n_components_)
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from orthonmf import ONMF
+        >>> X = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 6.0]])
+        >>> model = ONMF(2).fit(X)
+        >>> model.inverse_transform(model.transform(X)).round(12)
+        array([[1., 2., 0.],
+               [2., 4., 0.],
+               [0., 0., 3.],
+               [0., 0., 6.]])
+        """
+        check_is_fitted(self)
+        T = check_array(T, accept_sparse=True, input_name="T")
+        if T.shape[1] != self.n_components_:
+            raise InvalidInputError(f"T has {T.shape[1]} columns; expected {self.n_components_}, one per component.")
+        return np.asarray(T @ self.components_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "components_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+    def _checked(self, X: Any) -> Any:
+        """X with its values checked; if sparse, in the format whose items are contiguous: Xᵀ of a CSC matrix is a CSR matrix."""
+        return check_matrix(X, sparse_format="csr" if self.orthogonal == "samples" else "csc", estimator=type(self).__name__)
+
+    def _checked_again(self, X: Any) -> Any:
+        """The same for X after the fit, whose width and names must be those of the fit."""
+        checked = self._checked(X)
+        if checked.shape[1] != self.n_features_in_:
+            raise InvalidInputError(
+                f"X has {checked.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input."
+            )
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return checked

@@ -1,0 +1,159 @@
+"""From labels and centres to T and C, in both orientations and both scalings, and back.
+
+Items are rows of X for "samples" and columns for "features". With unit lines u_j, T[i, l_i] = x_i·u (scaling "item"); with centres y_j and
+N_j = Σ weights of component j, T[i, l_i] = N^{-1/2} and C = N^{1/2} Y (scaling "none"). For "features" the same factorisation of Xᵀ,
+normalised to C Cᵀ = I, so that T = X Cᵀ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._common.typing import Array, Labels
+from ..distortion import REGISTRY, Distortion, has_scales
+from ..engines.base import Engine
+from ..passes.raw import Inner, LabelSums, Sums
+from ..search.factorize import Result
+from ..search.partition import nearest_pass
+from .certificate import Claim
+
+
+def one_per_row(values: Array, labels: Labels, n_components: int, *, sparse: bool, dtype: Any) -> Any:
+    """The (n_items, n_components) matrix with ``values`` at ``labels`` and nothing else."""
+    n_items = len(labels)
+    if sparse:
+        return sp.csr_array((values.astype(dtype), labels, np.arange(n_items + 1)), shape=(n_items, n_components))
+    matrix = np.zeros((n_items, n_components), dtype=dtype)
+    matrix[np.arange(n_items), labels] = values
+    return matrix
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """Component and scale of each item: x_i ≈ scale_i · center of its component."""
+
+    labels: Labels
+    scale: Array
+
+
+@dataclass(frozen=True)
+class Factors:
+    """C, and what else is needed to map items to it.
+
+    Attributes
+    ----------
+    orthogonal, scaling : str
+    components : ndarray of shape (n_components, n_features)
+        C, in the units of X.
+    weight : ndarray of shape (n_components,)
+        N: the weight of the items of each component.
+    reference : ndarray of shape (n_dims,)
+        About which distances of samples are taken; in the units of X for centres. Empty for features.
+    """
+
+    orthogonal: str
+    scaling: str
+    components: Array
+    weight: Array
+    reference: Array
+
+    @classmethod
+    def of(cls, engine: Engine, result: Result, orthogonal: str, scaling: str, dtype: Any) -> Factors:
+        """The factors of a result."""
+        each = np.ones(engine.n_items) if engine.weight is None else np.ldexp(engine.weight, -2 * engine.weight_shift)
+        weight = np.bincount(result.labels, each, len(result.centers))
+        unit = 0 if has_scales(scaling) else -engine.shift
+        components = np.ldexp(result.centers, unit)
+        if orthogonal == "features":
+            values = _feature_values(engine, result, scaling, weight)
+            components = one_per_row(values, result.labels, len(weight), sparse=False, dtype=dtype).T
+        elif not has_scales(scaling):
+            components = components * _root(weight)[:, None]
+        components = np.ascontiguousarray(components.astype(dtype))
+        # A reference for features has one entry per row of the data it is for: new data have their own.
+        reference = np.ldexp(result.distortion.ref, unit) if orthogonal == "samples" else np.zeros(0)
+        return cls(orthogonal, scaling, components, weight, reference)
+
+    def distortion(self, engine: Engine) -> Distortion:
+        """The loss, in the frame of the fit and the units of the engine."""
+        if self.orthogonal == "features":
+            return REGISTRY[self.scaling].of(engine)
+        return REGISTRY[self.scaling](np.ldexp(self.reference, 0 if has_scales(self.scaling) else engine.shift))
+
+    def assign(self, engine: Engine, labels: Labels | None = None) -> Assigned:
+        """Component (the nearest, unless given) and scale of each item of an engine on samples, in the units of X."""
+        centers = self.sample_centers(engine)
+        if labels is None:
+            distortion = self.distortion(engine)
+            _, labels = nearest_pass(engine, distortion, distortion.to_frame(centers))
+        if not has_scales(self.scaling):
+            return Assigned(labels, (1 / _root(self.weight))[labels])
+        return Assigned(labels, np.ldexp(_inner(engine, centers, labels), -engine.shift))
+
+    def claim(self, engine: Engine, assigned: Assigned | None = None, *, nearest: bool = False) -> Claim:
+        """What is claimed of the items of an engine: x_i ≈ scale_i · center, in the engine's units.
+
+        ``nearest`` says that samples were assigned as here, each to its nearest component.
+        """
+        if self.orthogonal == "features":
+            return self._feature_claim(engine, self.components.argmax(axis=0) if assigned is None else assigned.labels)
+        nearest = assigned is None or nearest
+        assigned = assigned or self.assign(engine)
+        step = float(np.ldexp(float(np.finfo(self.components.dtype).smallest_subnormal), engine.shift))
+        if not has_scales(self.scaling):
+            scale = np.ones(engine.n_items)
+            return Claim(assigned.labels, scale, self.sample_centers(engine), 1, self._eps(engine), center_step=step, nearest=nearest)
+        scale = np.ldexp(assigned.scale.astype(np.float64), engine.shift)
+        return Claim(assigned.labels, scale, self.sample_centers(engine), 1, self._eps(engine), scale_step=step, nearest=nearest)
+
+    def _eps(self, engine: Engine) -> float:
+        """Of the coarser of the types in which X and the factors are given."""
+        return max(float(np.finfo(each).eps) for each in (engine.given, self.components.dtype))
+
+    def sample_centers(self, engine: Engine) -> Array:
+        """The centres for an engine on samples, in its units."""
+        components = self.components.astype(np.float64)
+        if has_scales(self.scaling):
+            return components
+        return np.ldexp(components / _root(self.weight)[:, None], engine.shift)
+
+    def _feature_claim(self, engine: Engine, labels: Labels) -> Claim:
+        """Columns x_f ≈ (X Cᵀ)_l C[l, f], from C and X alone."""
+        values = self.components[labels, np.arange(len(labels))].astype(np.float64)
+        mapped = _label_sums(engine, values, labels, len(self.components))
+        size = np.linalg.norm(mapped, axis=1) if has_scales(self.scaling) else np.sqrt(self.weight)
+        size = np.where(size > 0, size, 1.0)
+        nonzeros = int(np.count_nonzero(self.components, axis=0).max(initial=0))
+        return Claim(labels, values * size[labels], mapped / size[:, None], nonzeros, self._eps(engine), summed=True)
+
+
+def _root(weight: Array) -> Array:
+    """N^{1/2}, and 1 for a component without items, whose row is then its centre."""
+    return np.sqrt(np.where(weight > 0, weight, 1.0))
+
+
+def _feature_values(engine: Engine, result: Result, scaling: str, weight: Array) -> Array:
+    """The one nonzero of each column of C, with C Cᵀ = I."""
+    if not has_scales(scaling):
+        return 1 / _root(weight)[result.labels]
+    values = _inner(engine, result.centers, result.labels)
+    size = np.sqrt(np.bincount(result.labels, np.square(values), len(weight)))
+    # Zero items have no direction: a component of nothing else spreads evenly, and reconstructs zero.
+    even = 1 / _root(weight)
+    return np.where(size[result.labels] > 0, values / np.where(size > 0, size, 1.0)[result.labels], even[result.labels])
+
+
+def _inner(engine: Engine, centers: Array, labels: Labels) -> Array:
+    """x_i · center of its component, in float64 and the units of the engine, shape (n_items,)."""
+    inner = engine.doubled().run(None, Inner(centers), {"labels": labels}).columns["inner"]
+    return np.maximum(inner, 0.0)
+
+
+def _label_sums(engine: Engine, values: Array, labels: Labels, n_components: int) -> Array:
+    """Σ values_i x_i over the items of each component, shape (n_components, n_dims)."""
+    total: Sums = engine.doubled().run(None, LabelSums(n_components, engine.n_dims), {"labels": labels, "values": values}).total
+    return total.sums

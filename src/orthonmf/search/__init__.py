@@ -1,0 +1,1 @@
+"""The search: annealing, refinement and the way from items to a partition."""

@@ -1,0 +1,332 @@
+"""Hard assignments under bounds: exact assignment alternated with best centres, always feasible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from ..._common.typing import Array, Labels
+from ...distortion.base import Distortion
+from ...engines.base import Engine
+from ...engines.threads import ThreadTeam
+from ...passes.hard import Costs
+from ..partition import OPTIMISM, PATIENCE, REST, Keep, Partition, centered, forget, labelled_pass, rank_within, steps
+from .assignment import BLOCK, certify, draft, transport
+from .bounds import Bounds
+
+# On more items than this an alternation ends when its centres are steady: when one more step would move none by more than this, relative
+# to the spread of its own component. A certificate allows 2e-3; rounding and the last labels need some of it.
+MANY_ITEMS, STEADY = 4096, 1e-3
+# While more labels than this share change, as large a share of the items may be out of place: the last ones take most of the time.
+LOOSE = 0.02
+# A gap that needs no better prices.
+PROVEN = 1e-9
+# Costs held between the passes of one assignment; more are computed anew in every pass.
+HELD_COSTS = 1 << 23
+
+
+@dataclass(frozen=True)
+class ItemCosts:
+    """Costs ω_i d_ij, read block by block in the order of the items.
+
+    Attributes
+    ----------
+    engine, distortion
+    centers : ndarray of shape (n_components, n_coordinates)
+    """
+
+    engine: Engine
+    distortion: Distortion
+    centers: Array
+
+    @property
+    def n_items(self) -> int:
+        return self.engine.n_items
+
+    @property
+    def n_components(self) -> int:
+        return len(self.centers)
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Place and costs (rows, n_components) of each block."""
+        costs = Costs(self.centers)
+        for where, items in self.engine.visit(self.distortion):
+            yield where, costs(items, {}).columns["costs"]
+
+    def held(self) -> ItemCosts | Array:
+        """The costs as an array, where they are few."""
+        if self.n_items * self.n_components > HELD_COSTS:
+            return self
+        return self.engine.run(self.distortion, Costs(self.centers)).columns["costs"]
+
+
+@dataclass(frozen=True)
+class HeldCosts:
+    """Costs of the columns, held as an array (n_items, n_columns); a fit whose time is over stops between its blocks."""
+
+    array: Array
+    team: ThreadTeam
+
+    @property
+    def n_items(self) -> int:
+        return len(self.array)
+
+    @property
+    def n_components(self) -> int:
+        return self.array.shape[1]
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Place and costs (rows, n_columns) of each block."""
+        for start in range(0, self.n_items, BLOCK):
+            self.team.check()
+            where = slice(start, min(start + BLOCK, self.n_items))
+            yield where, self.array[where]
+
+
+@dataclass(frozen=True)
+class Tiers:
+    """Bounds as columns of a transportation problem.
+
+    Hard bounds are one column for each component. Soft ones are three, which the best assignment fills in turn: places up to the lower
+    bound, each worth a penalty; places up to the upper one; and places beyond, at a penalty each.
+
+    Attributes
+    ----------
+    bounds : Bounds
+    least : ndarray of shape (n_components,)
+        Fewest items of every component, in any case.
+    n_items : int
+    """
+
+    bounds: Bounds
+    least: Labels
+    n_items: int
+
+    @property
+    def offsets(self) -> Array:
+        """What a place of each tier costs."""
+        return np.array([-1.0, 0.0, 1.0]) * self.bounds.penalty if self.bounds.soft else np.zeros(1)
+
+    @property
+    def limits(self) -> tuple[Labels, Labels]:
+        """Fewest and most items of every column."""
+        bounds = self.bounds
+        if not bounds.soft:
+            return np.minimum(np.maximum(bounds.lower, self.least), bounds.upper), bounds.upper
+        upper = np.concatenate([bounds.lower, bounds.upper - bounds.lower, np.full(len(bounds.upper), self.n_items)])
+        first = np.where(bounds.lower > 0, 0, len(bounds.lower)) + np.arange(len(bounds.lower))
+        lower = np.zeros_like(upper)
+        lower[first] = self.least
+        return lower, upper
+
+    def columns(self, block: Array) -> Array:
+        """Costs (rows, n_columns) from those of the components."""
+        return np.concatenate([block + offset for offset in self.offsets], axis=1) if self.bounds.soft else block
+
+    def spread(self, prices: Array | None) -> Array | None:
+        """Prices of the columns from those of the components."""
+        if prices is None or not self.bounds.soft:
+            return prices
+        return np.concatenate([np.maximum(prices - offset, 0) for offset in self.offsets])
+
+    def folded(self, labels: Labels, prices: Array) -> tuple[Labels, Array]:
+        """Labels and prices of the components from those of the columns."""
+        if not self.bounds.soft:
+            return labels, prices
+        n_components = len(self.bounds.upper)
+        return labels % n_components, (prices.reshape(-1, n_components) + self.offsets[:, None]).min(axis=0)
+
+    def unfolded(self, labels: Labels) -> Labels:
+        """Labels of the columns from those of the components: the first places are the cheapest."""
+        if not self.bounds.soft:
+            return labels
+        n_components, rank = len(self.bounds.upper), rank_within(labels)
+        tier = (rank >= self.bounds.lower[labels]).astype(np.intp) + (rank >= self.bounds.upper[labels])
+        return labels + n_components * tier
+
+
+@dataclass(frozen=True)
+class TieredCosts:
+    """Costs of the columns, read block by block."""
+
+    costs: ItemCosts
+    tiers: Tiers
+
+    @property
+    def n_items(self) -> int:
+        return self.costs.n_items
+
+    @property
+    def n_components(self) -> int:
+        return self.costs.n_components * len(self.tiers.offsets)
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Place and costs (rows, n_columns) of each block."""
+        for where, block in self.costs.blocks():
+            yield where, self.tiers.columns(block)
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """Assigns items under bounds on the sizes; every partition it gives is feasible and its labels optimal for its centres.
+
+    Attributes
+    ----------
+    engine, distortion, bounds
+    least : int
+        Fewest items of every component whatever its bound: 1 leaves none empty while there are items for all.
+    keep : callable
+        Told of every partition on the way.
+    """
+
+    engine: Engine
+    distortion: Distortion
+    bounds: Bounds
+    least: int = 1
+    keep: Keep = forget
+    free = False
+
+    @property
+    def least_size(self) -> int:
+        """Fewest items of every component in any case; none where there are too few for that."""
+        needed = self.least if self.bounds.soft else np.maximum(self.bounds.lower, self.least)
+        return self.least if np.broadcast_to(needed, self.bounds.upper.shape).sum() <= self.engine.n_items else 0
+
+    @property
+    def tiers(self) -> Tiers:
+        """The bounds as columns."""
+        return Tiers(self.bounds, np.full(len(self.bounds.upper), self.least_size), self.engine.n_items)
+
+    def _costs(self, centers: Array) -> TieredCosts | HeldCosts:
+        costs = ItemCosts(self.engine, self.distortion, centers)
+        held = costs.held()
+        if isinstance(held, ItemCosts):
+            return TieredCosts(held, self.tiers)
+        return HeldCosts(self.tiers.columns(held), self.engine.team)
+
+    def assign(self, centers: Array, prices: Array | None) -> tuple[Labels, Array]:
+        """Labels of the best assignment at costs ω d, and the prices that prove it."""
+        tiers = self.tiers
+        found = transport(self._costs(centers), *tiers.limits, prices=tiers.spread(prices))
+        return tiers.folded(found.labels, found.prices)
+
+    def assigned(self, centers: Array, prices: Array | None = None, loose: int = 0) -> Partition:
+        """The best assignment to given centres, but for its proof, and for at most ``loose`` items out of place, which cost their price."""
+        tiers = self.tiers
+        labels, prices = tiers.folded(*draft(self._costs(centers), *tiers.limits, prices=tiers.spread(prices), loose=loose))
+        part = self._partition(labels, centers, prices)
+        if not loose:
+            return part
+        lower, upper = tiers.limits
+        return replace(part, charge=float(prices @ (part.stats.sizes - np.where(prices > 0, upper, lower))))
+
+    def _partition(self, labels: Labels, centers: Array, prices: Array | None) -> Partition:
+        stats = labelled_pass(self.engine, self.distortion, centers, labels)
+        return Partition(labels, centers, stats, at_rest=False, prices=prices, charge=self.charge(stats.sizes))
+
+    def alternate(self, centers: Array, prices: Array | None = None, *, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
+        """Alternate the best assignment and the best centres until neither changes; None when the cost will clearly end above ``bound``.
+
+        While many labels change, a few items may be out of place. On many items it ends as soon as the centres are steady: the last
+        labels at the border take as long as all the others.
+        """
+        before, many = None, self.engine.n_items > MANY_ITEMS
+        loose = 0 if self.bounds.soft else int(LOOSE * self.engine.n_items)
+        for passes in range(max_passes):
+            part = self.assigned(centers, prices, loose)
+            if not loose:
+                self.keep(part)
+            fall = np.inf if before is None else before.cost - part.cost
+            changed = self.engine.n_items if before is None else int(np.count_nonzero(part.labels != before.labels))
+            steady = many and self._steady(part)
+            if not loose and (steady or (changed == 0 and fall <= REST * part.cost)):
+                return replace(part, at_rest=True)
+            if passes >= PATIENCE and part.cost - OPTIMISM * abs(fall) > bound:
+                return None
+            loose = 0 if steady or changed <= loose else loose
+            before, prices = part, part.prices
+            centers = self._centers(part, changed == 0)
+        return self.assigned(centers, prices) if loose else part
+
+    def settled(self, part: Partition, max_passes: int = 300) -> Partition:
+        """The fixed point that a partition leads to: labels proven to be the best for its centres, centres the best for its labels.
+
+        The cost never rises. At rest where both hold as closely as a certificate asks, within ``max_passes``.
+        """
+        centers, prices = part.centers, part.prices
+        for _ in range(max_passes):
+            labels, prices = self.assign(centers, prices)
+            part = self._partition(labels, centers, prices)
+            self.keep(part)
+            if self._steady(part):
+                return replace(part, at_rest=True)
+            centers = self._centers(part, self.engine.n_items <= MANY_ITEMS)
+        return part
+
+    def _steady(self, part: Partition) -> bool:
+        """Whether one more step would move no centre by more than a certificate allows."""
+        return steps(self.engine, self.distortion, part).max() <= STEADY
+
+    def _centers(self, part: Partition, all_the_way: bool) -> Array:
+        """One step towards the best centres for the labels, or all the way."""
+        if all_the_way:
+            return centered(self.engine, self.distortion, part.labels, part.centers).centers
+        moved = self.distortion.center(part.stats.sums, np.maximum(part.stats.mass, np.finfo(float).tiny))
+        return np.where(part.stats.mass[:, None] > 0, moved, part.centers)
+
+    def allows(self, sizes: Labels, before: Labels) -> bool:
+        """Whether the sizes are within the bounds, or, where these are soft, no farther out than ``before``."""
+        if self.bounds.soft:
+            return bool(sizes.min() > 0 and self.charge(sizes) <= self.charge(before))
+        lower, upper = self.tiers.limits
+        return bool((sizes <= upper).all() and (sizes >= lower).all())
+
+    def charge(self, sizes: Labels) -> float:
+        """What items out of soft bounds cost."""
+        return self.bounds.charge(sizes) if self.bounds.soft else 0.0
+
+    def rearranged(self, centers: Array) -> Iterator[Array]:
+        """The centres with two of them exchanged, for components with different bounds."""
+        if self.bounds.alike:
+            return
+        for one, other in combinations(range(len(centers)), 2):
+            same = self.bounds.upper[one] == self.bounds.upper[other] and self.bounds.lower[one] == self.bounds.lower[other]
+            if not same:
+                order = np.arange(len(centers))
+                order[[one, other]] = other, one
+                yield centers[order]
+
+    def gap(self, centers: Array, labels: Labels, prices: Array | None = None) -> float:
+        """What a better assignment within the bounds could still save at most, as a fraction of the cost; inf out of bounds.
+
+        Any prices prove a gap; those of the best assignment prove the least.
+        """
+        costs, tiers = self._costs(centers), self.tiers
+        columns = tiers.unfolded(labels)
+        start = tiers.spread(prices)
+        if start is None or (found := self._relative_gap(costs, columns, start)) > PROVEN:
+            start = transport(costs, *tiers.limits, prices=start).prices
+            found = self._relative_gap(costs, columns, start)
+        return found
+
+    def _relative_gap(self, costs: TieredCosts | HeldCosts, columns: Labels, prices: Array) -> float:
+        found = certify(costs, *self.tiers.limits, labels=columns, prices=prices)
+        # Places that are worth a penalty count as their distance alone.
+        cost = found.cost + (self.bounds.penalty * float(self.bounds.lower.sum()) if self.bounds.soft else 0.0)
+        return found.gap / cost if found.gap > 0 < cost else found.gap
+
+
+def load_gap(costs: ItemCosts, bounds: Bounds, labels: Labels, prices: Array) -> float:
+    """What any other assignment under soft bounds on sums of sizes could save at most, as a fraction of the cost.
+
+    With prices π up to the penalty, none costs less than Σ_i min_j (c_ij + s_i π_j) − Σ_j (π_j⁺ U_j − π_j⁻ L_j).
+    """
+    size = np.ones(costs.n_items) if costs.engine.size is None else costs.engine.size
+    cost, least = bounds.charge(np.bincount(labels, size, len(prices))), -float(prices @ np.where(prices > 0, bounds.upper, bounds.lower))
+    for where, block in costs.blocks():
+        cost += float(block[np.arange(len(block)), labels[where]].sum())
+        least += float((block + np.multiply.outer(size[where], prices)).min(axis=1).sum())
+    return (cost - least) / cost if cost > 0 else 0.0

@@ -1,0 +1,57 @@
+"""Few items: the best of all partitions within bounds, found by going through every subset."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._common.typing import Array
+from ...distortion.base import Moving
+from ...engines.base import Engine
+from ...passes.hard import Weights
+from ..partition import Partition, centered, item_points
+from .assigner import Bounded
+
+# Up to this many items all partitions are compared: n items have 3ⁿ pairs of a set and a subset, nine some 20 000.
+EVERY_PARTITION = 9
+
+
+def best_of_all(engine: Engine, distortion: Moving, assigner: Bounded) -> Partition:
+    """The best partition of few items.
+
+    With f_j(S) the least cost of giving the items S to the components j, j + 1, …, f_j(S) = min over the subsets R of S of what R costs
+    as component j, plus f_{j+1}(S − R).
+    """
+    n_items, sets = engine.n_items, np.arange(2**engine.n_items)
+    members = (sets[:, None] >> np.arange(n_items)) & 1 == 1
+    costs, size = _subset_costs(engine, distortion, members), members.sum(axis=1)
+    whole, part = np.nonzero((sets & ~sets[:, None]) == 0)  # every pair of a set and a subset, ordered by the set
+    starts = np.flatnonzero(np.diff(whole, prepend=-1))
+    least, chosen = np.where(sets == 0, 0.0, np.inf), []
+    for charge in _charges(assigner, n_items)[::-1]:
+        total = costs[part] + charge[size[part]] + least[whole - part]
+        least = np.minimum.reduceat(total, starts)
+        best = np.flatnonzero(total == least[whole])
+        chosen.append(part[best[np.unique(whole[best], return_index=True)[1]]])
+    labels, rest = np.zeros(n_items, dtype=np.intp), sets[-1]
+    for j, taken in enumerate(chosen[::-1]):
+        labels[members[taken[rest]]] = j
+        rest -= taken[rest]
+    return centered(engine, distortion, labels, np.repeat(distortion.origin, len(chosen), axis=0))
+
+
+def _charges(assigner: Bounded, n_items: int) -> Array:
+    """What each size costs each component beside the distances, (n_components, n_items + 1); inf where it is not allowed."""
+    lower, upper = assigner.bounds.lower[:, None], assigner.bounds.upper[:, None]
+    sizes = np.arange(n_items + 1)
+    outside = np.maximum(sizes - upper, 0) + np.maximum(lower - sizes, 0)
+    charge = np.multiply(outside, assigner.bounds.penalty, out=np.zeros(outside.shape), where=outside > 0)
+    charge[:, : assigner.least_size] = np.inf
+    return charge
+
+
+def _subset_costs(engine: Engine, distortion: Moving, members: Array) -> Array:
+    """The cost of every subset (a row of ``members``) as one component."""
+    # In coordinates of their own span, of which items have no more than their number.
+    points = np.asarray(np.linalg.qr(item_points(engine, distortion, np.arange(engine.n_items)).T, mode="r")).T
+    weight = engine.run(distortion, Weights()).columns["weight"]
+    return np.array([distortion.least_cost(points[mine], weight[mine]) for mine in members])

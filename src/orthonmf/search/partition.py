@@ -1,0 +1,307 @@
+"""Hard assignments: the passes that give every item one component, and the fixed point of labels and centres."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from .._common.typing import Array, Labels
+from ..distortion.base import Distortion
+from ..engines.base import Engine
+from ..passes.hard import HardStats, Labelled, Nearer, Nearest, OwnAndOther
+
+# Relative fall of the cost below which centres and labels are at rest.
+REST = 1e-11
+# After this many passes, an alternation whose cost would stay above the bound even if it fell thirty times as much again as in its last
+# pass is given up. At four times, swaps that pay were given up on continuous data, where the alternation is slow.
+PATIENCE, OPTIMISM = 3, 30
+# Bound on the passes that bring a line to rest: each gains a digit where its items lie within some 30 degrees.
+SHARPENING_PASSES = 50
+# An item nearer to its centre than this many roundings lies on it.
+NEGLIGIBLE = 64.0
+# Items that differ by no more than this many roundings of their size are equal.
+ITEM_ROUNDINGS = 4.0
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Labels and centres, with the sums of the pass that made them.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_items,)
+    centers : ndarray of shape (n_components, n_coordinates)
+    stats : HardStats
+        Taken with these labels and these centres.
+    at_rest : bool
+        Whether labels and centres stopped changing.
+    prices : ndarray of shape (n_components,) or None
+        Under bounds, the prices at which the labels are optimal.
+    charge : float
+        What items out of soft bounds cost.
+    """
+
+    labels: Labels
+    centers: Array
+    stats: HardStats
+    at_rest: bool = True
+    prices: Array | None = None
+    charge: float = 0.0
+
+    @property
+    def cost(self) -> float:
+        """Σ ω_i d_i, and the charge."""
+        return self.stats.total + self.charge
+
+    @property
+    def n_components(self) -> int:
+        return len(self.centers)
+
+
+# Told of every partition that a search passes through; what it wants of one beyond the call, it copies.
+Keep = Callable[[Partition], None]
+
+
+def forget(part: Partition) -> None:
+    """Keep nothing."""
+
+
+def nearest_pass(engine: Engine, distortion: Distortion, centers: Array, labels: Labels | None = None) -> tuple[HardStats, Labels]:
+    """Give every item its nearest component (ties to the lowest index); how many differ from ``labels`` is counted."""
+    before = np.full(engine.n_items, -1, dtype=np.intp) if labels is None else labels
+    found = engine.run(distortion, Nearest(centers), {"labels": before})
+    return found.total, found.columns["labels"]
+
+
+def labelled_pass(engine: Engine, distortion: Distortion, centers: Array, labels: Labels) -> HardStats:
+    """The sums for given labels."""
+    stats: HardStats = engine.run(distortion, Labelled(centers), {"labels": labels}).total
+    return stats
+
+
+def alternate(
+    engine: Engine, distortion: Distortion, centers: Array, *, bound: float = np.inf, max_passes: int = 300, keep: Keep = forget
+) -> Partition | None:
+    """Alternate nearest labels and best centres to a fixed point; the cost never rises.
+
+    None when a component empties, or when the cost will clearly end above ``bound``. ``keep`` is told of every pass.
+    """
+    labels, before = np.full(engine.n_items, -1, dtype=np.intp), np.inf
+    for passes in range(max_passes):
+        stats, labels = nearest_pass(engine, distortion, centers, labels)
+        if not stats.mass.all():
+            return None
+        keep(Partition(labels, centers, stats, at_rest=False))
+        fall = before - stats.total
+        if stats.changed == 0 and fall <= REST * stats.total:
+            return Partition(labels, centers, stats)
+        if passes >= PATIENCE and stats.total - OPTIMISM * fall > bound:
+            return None
+        before = stats.total
+        centers = distortion.center(stats.sums, stats.mass)
+    return Partition(labels, centers, labelled_pass(engine, distortion, centers, labels), at_rest=False)
+
+
+def centered(engine: Engine, distortion: Distortion, labels: Labels, centers: Array, *, max_passes: int = 100) -> Partition:
+    """The best centres for given labels."""
+    before = np.inf
+    for _ in range(max_passes):
+        stats = labelled_pass(engine, distortion, centers, labels)
+        if before - stats.total <= REST * stats.total:
+            break
+        before = stats.total
+        centers = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
+    else:
+        stats = labelled_pass(engine, distortion, centers, labels)
+    return Partition(labels, centers, stats)
+
+
+def steps(engine: Engine, distortion: Distortion, part: Partition) -> Array:
+    """How far one more step would move each centre, relative to the spread of its own component; 0 where that is rounding."""
+    mass = np.maximum(part.stats.mass, np.finfo(float).tiny)
+    better = distortion.center(part.stats.sums, mass)
+    step = np.linalg.norm(better - part.centers, axis=1)
+    rounding = NEGLIGIBLE * float(np.finfo(engine.dtype).eps) * np.linalg.norm(better, axis=1)
+    spread = np.sqrt(part.stats.cost / mass)
+    relative = np.divide(step, spread, out=np.full_like(step, np.inf), where=spread > 0)
+    return np.where((step > rounding) & (part.stats.mass > 0), relative, 0.0)
+
+
+def sharpened(engine: Engine, distortion: Distortion, centers: Array) -> Array:
+    """The centres at rest to rounding, for the labels that they give: an alternation stops when the cost no longer falls."""
+    (stats, labels), before = nearest_pass(engine, distortion, centers), np.inf
+    for _ in range(SHARPENING_PASSES):
+        moved = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
+        step = float(np.abs(moved - centers).max())
+        if step >= before:
+            break
+        centers, before = moved, step
+        stats = labelled_pass(engine, distortion, centers, labels)
+    return centers
+
+
+@dataclass(frozen=True)
+class Free:
+    """Assigns every item to its nearest component.
+
+    Attributes
+    ----------
+    engine, distortion
+    keep : callable
+        Told of every partition on the way.
+    """
+
+    engine: Engine
+    distortion: Distortion
+    keep: Keep = forget
+    free = True
+
+    def assigned(self, centers: Array, prices: Array | None = None) -> Partition:
+        """The nearest labels for given centres."""
+        stats, labels = nearest_pass(self.engine, self.distortion, centers)
+        return Partition(labels, centers, stats, at_rest=False)
+
+    def alternate(self, centers: Array, prices: Array | None = None, *, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
+        """Alternate nearest labels and best centres; see ``alternate``."""
+        return alternate(self.engine, self.distortion, centers, bound=bound, max_passes=max_passes, keep=self.keep)
+
+    def allows(self, sizes: Labels, before: Labels) -> bool:
+        """Whether components may go from the sizes ``before`` to these; none may be empty."""
+        return bool(sizes.min() > 0)
+
+    def charge(self, sizes: Labels) -> float:
+        """Nothing: free components may have any size."""
+        return 0.0
+
+    def rearranged(self, centers: Array) -> Iterator[Array]:
+        """Nothing: free components have no names."""
+        return iter(())
+
+
+class Assigner(Protocol):
+    """Who gives items to components: free, or under bounds."""
+
+    free: bool
+
+    @property
+    def keep(self) -> Keep:
+        """Told of every partition on the way."""
+
+    def assigned(self, centers: Array, prices: Array | None = None) -> Partition:
+        """Labels for given centres."""
+
+    def alternate(self, centers: Array, prices: Array | None = None, *, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
+        """Alternate labels and centres to a fixed point; None when one will clearly end above ``bound``."""
+
+    def allows(self, sizes: Labels, before: Labels) -> bool:
+        """Whether components may go from the sizes ``before`` to these."""
+
+    def charge(self, sizes: Labels) -> float:
+        """What the sizes cost beside the distances."""
+
+    def rearranged(self, centers: Array) -> Iterator[Array]:
+        """Other orders of the centres that are worth a try."""
+
+
+@dataclass(frozen=True)
+class Distances:
+    """Per item: distance to its own centre, to the next nearest and to the reference, and its weight ω; each of shape (n_items,)."""
+
+    own: Array
+    second: Array
+    sq: Array
+    weight: Array
+
+
+def distances(engine: Engine, distortion: Distortion, part: Partition) -> Distances:
+    """Distances of every item to its own centre and to the nearest other."""
+    return Distances(**engine.run(distortion, OwnAndOther(part.centers), {"labels": part.labels}).columns)
+
+
+def refilled(engine: Engine, distortion: Distortion, centers: Array) -> Array:
+    """Centres without empty components: each empty one is moved to the item that is explained worst.
+
+    Fewer centres come back when the items have no more distinct positions.
+    """
+    while True:
+        stats, labels = nearest_pass(engine, distortion, centers)
+        empty = np.flatnonzero(stats.mass == 0)
+        if not empty.size:
+            return centers
+        away = distances(engine, distortion, Partition(labels, centers, stats))
+        # A distance is exact to the rounding of the item's own distance to the reference.
+        least = np.maximum(item_rounding(engine, distortion), NEGLIGIBLE * np.finfo(engine.dtype).eps * away.sq)
+        cost = np.where(away.own > least, away.own * away.weight, 0.0)
+        worst = int(cost.argmax())
+        if cost[worst] == 0:
+            return centers[stats.mass > 0] if stats.mass.any() else centers[:1]
+        centers = centers.copy()
+        centers[empty[0]] = item_points(engine, distortion, np.array([worst]))[0]
+
+
+def opened(engine: Engine, distortion: Distortion, centers: Array, n_components: int) -> Array:
+    """Centres, and as many more as are missing: each time the item that is explained worst, while items differ."""
+    explained = distances(engine, distortion, Free(engine, distortion).assigned(centers))
+    least = np.maximum(item_rounding(engine, distortion), NEGLIGIBLE * np.finfo(engine.dtype).eps * explained.sq)
+    nearest = explained.own
+    while len(centers) < n_components:
+        cost = np.where(nearest > least, nearest * explained.weight, 0.0)
+        worst = int(cost.argmax())
+        if cost[worst] == 0:
+            break
+        centers = np.vstack([centers, item_points(engine, distortion, np.array([worst]))])
+        nearest = engine.run(distortion, Nearer(centers[-1:]), {"nearest": nearest}).columns["nearest"]
+    return centers
+
+
+def alone(engine: Engine, distortion: Distortion) -> HardStats:
+    """The sums with all items in one component at the reference."""
+    return labelled_pass(engine, distortion, distortion.origin, np.zeros(engine.n_items, dtype=np.intp))
+
+
+def spread(engine: Engine, distortion: Distortion) -> float:
+    """Mean distance of the items from the best centre of all."""
+    stats = alone(engine, distortion)
+    mass = float(stats.mass.sum())
+    best = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
+    total = labelled_pass(engine, distortion, best, np.zeros(engine.n_items, dtype=np.intp)).total
+    return total / mass if mass > 0 else 0.0
+
+
+def finest(engine: Engine, distortion: Distortion, apart: float | None = None) -> float:
+    """The least distance that is no rounding: of the items as they were given, or of the distances, taken about the reference.
+
+    ``apart`` is their spread where it is known.
+    """
+    apart = spread(engine, distortion) if apart is None else apart
+    distance = NEGLIGIBLE * float(np.finfo(engine.dtype).eps) * apart
+    return max(item_rounding(engine, distortion), distance)
+
+
+def item_rounding(engine: Engine, distortion: Distortion) -> float:
+    """The least distance between items that is no rounding of theirs."""
+    relative = (ITEM_ROUNDINGS * float(np.finfo(engine.given).eps)) ** 2
+    if not engine.forms_rows:
+        relative = max(relative, NEGLIGIBLE * float(np.finfo(engine.dtype).eps))
+    return relative * float(np.dot(distortion.ref, distortion.ref))
+
+
+def item_points(engine: Engine, distortion: Distortion, index: Labels) -> Array:
+    """The items at ``index`` as centres, shape (n, n_coordinates)."""
+    chosen = engine.select(index)
+    whole = slice(0, len(index))
+    items = distortion.items(chosen.rows(whole), chosen.block_weight(whole))
+    return distortion.points(items, np.arange(len(index)))
+
+
+def rank_within(groups: Labels) -> Labels:
+    """0 for the first occurrence of each group, 1 for the second, …"""
+    order = np.argsort(groups, kind="stable")
+    starts = np.concatenate([[True], np.diff(groups[order]) != 0]) if len(groups) else np.zeros(0, bool)
+    first = np.maximum.accumulate(np.where(starts, np.arange(len(groups)), 0))
+    rank = np.empty(len(groups), dtype=np.intp)
+    rank[order] = np.arange(len(groups)) - first
+    return rank

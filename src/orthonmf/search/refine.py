@@ -1,0 +1,579 @@
+"""Refinement: from a good start to a partition that no swap of a component and no move of an item improves.
+
+Annealing spends its splits in the order in which they become possible, which is not the order of what they gain. Three searches follow,
+each deterministic and monotone, until all end without gain:
+
+1. *alternation* of nearest labels and best centres;
+2. *swaps*: take one component away and open another elsewhere, then alternate. All pairs of a component and a place are ranked by one
+   pass (what the swap costs before anything adapts, and what it costs if the component is merged with its neighbour), and the most
+   promising are tried, several at once where several pay;
+3. *moves* of single items, which escape fixed points of the alternation. Equal items move together, so that weights equal repetition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice, zip_longest
+
+import numpy as np
+
+from .._common.typing import Array, Labels
+from ..distortion.base import Moving
+from ..engines.base import Engine
+from ..passes.hard import Weights
+from ..passes.moves import AllDistances, BestMoves, BestPairs, MoveGains
+from ..passes.raw import Keys
+from ..passes.swaps import Sides, SwapCosts, Swaps
+from .batch import alternate_each, at_once, far_apart
+from .partition import Assigner, Distances, Free, Partition, centered, distances, item_points, rank_within
+
+# A result counts as better when the cost falls by more than this fraction.
+GAIN = 1e-9
+# On a sample, by more than this: smaller falls (most are of 1e-6, and each begins the search anew) say nothing about all items.
+SAMPLE_GAIN = 1e-4
+# Items tried as places for a component.
+PLACES = 128
+# On more items than this only alternation and moves see all of them; the swaps were searched for on a sample.
+MANY_ITEMS = 1 << 16
+# A swap that raises the cost by more than this factor before anything adapts is not tried. On 43 problems the swaps that paid started
+# at most 0.3 above; on separated data all start a thousandfold above.
+HOPELESS = 0.5
+# A component reopened elsewhere inside itself must exchange items worth this fraction of its cost to be tried.
+STIR = 0.02
+# Swaps tried before giving up: as many as this many multiplications allow, within bounds. On the same problems the longest run of
+# failures before a success that mattered was 118.
+SWAP_WORK, MIN_SWAPS, MAX_SWAPS = 8e8, 8, 200
+# Starts that owe nothing to the annealing, as many as this many multiplications in one pass of them all allow.
+START_WORK, MAX_STARTS = 1e7, 200
+# With more components than this, and too many items for tries side by side, a swap is tried among the components next to those it closes
+# and opens, so many of each; such tries are cheap, so that there may be this many times as many. Chosen on one problem (gamma, 2000 × 5,
+# 100 components): at rest after 8 s of CPU time, 0.1 % below where tries over all items were, not yet at rest, after 125 s.
+MANY_COMPONENTS, NEIGHBOURS, LOCAL_TRIES = 40, 10, 3
+# A swap that ends this close above the best, relative to items per component, gets its single moves before it is judged.
+NEARLY, NEARLY_ITEMS = 0.01, 0.3
+# A try under bounds, with its exact assignments, costs as much as this many free ones; tries it gets at least, and starts that owe nothing
+# to the annealing at most.
+ASSIGNMENT_PASSES, MIN_BOUNDED_SWAPS, MAX_BOUNDED_STARTS = 100, 10, 40
+# Rounds of single moves, as many as this many multiplications allow; and as many of them for a swap on trial.
+MOVE_WORK, MIN_ROUNDS, MAX_ROUNDS, TRIAL_ROUNDS = 1e8, 2, 60, 8
+# Up to this many items, moves that the estimate does not favour are looked at exactly before the search ends.
+FEW_ITEMS = 256
+# Under bounds on more items than this, the relative gain of a round after which another one is worth it.
+DEAR_ITEMS, WORTH = 1024, 3e-4
+# Passes of the two-way alternation that splits every component.
+SPLIT_PASSES = 6
+
+
+def refine(engine: Engine, distortion: Moving, start: Partition, assigner: Assigner | None = None) -> Partition:
+    """Improve a partition until neither swaps nor moves gain; it stays as feasible as the assigner makes it."""
+    assigner = assigner or Free(engine, distortion)
+    best = start
+    if engine.n_items > MANY_ITEMS:
+        moved = _moved(engine, distortion, assigner, best, None)
+        return best if moved is best else _resting(assigner, moved)
+    if best.n_components == 1 or best.cost == 0 or (assigner.free and separated(engine, distortion, best)):
+        return best
+    groups = equal_items(engine)
+    trials = Trials(engine, distortion, assigner, _fresh(engine, distortion, assigner, best.n_components))
+    # Under bounds a round on many items is dear: another one only while they gain what is worth it.
+    worth = WORTH if not assigner.free and engine.n_items > DEAR_ITEMS else 0.0
+    gain = np.inf
+    while gain > worth * best.cost:
+        before = best.cost
+        better = _swapped(trials, best, groups)
+        if better is None:
+            better = _moved(engine, distortion, assigner, best, groups)
+            if not _gains(better, best):
+                return best
+            better = _resting(assigner, better)
+        best, gain = better, before - better.cost
+    return best
+
+
+def _resting(assigner: Assigner, part: Partition) -> Partition:
+    """Where alternation leads from a partition, unless that costs more."""
+    settled = assigner.alternate(part.centers, prices=part.prices)
+    return settled if settled is not None and settled.cost <= part.cost else part
+
+
+def gains(engine: Engine, distortion: Moving, start: Partition) -> Iterator[Partition]:
+    """The partition of a sample, and better ones by swaps alone, each of which gains more than the sample's noise."""
+    best: Partition | None = start
+    groups, trials = equal_items(engine), Trials(engine, distortion, Free(engine, distortion), worth=SAMPLE_GAIN)
+    while best is not None:
+        yield best
+        if best.n_components == 1 or best.cost == 0 or separated(engine, distortion, best):
+            return
+        best = _swapped(trials, best, groups)
+
+
+def rehearsed(engine: Engine, distortion: Moving, start: Partition, assigner: Assigner, n_tries: int) -> Partition:
+    """Improve a partition of a sample by swaps alone, while one of ``n_tries`` gains what is worth it."""
+    groups, best, gain = equal_items(engine), start, np.inf
+    trials = Trials(engine, distortion, assigner)
+    while gain >= WORTH * best.cost:
+        better = _swapped(trials, best, groups, n_tries)
+        if better is None:
+            break
+        best, gain = better, best.cost - better.cost
+    return best
+
+
+def separated(engine: Engine, distortion: Moving, part: Partition) -> bool:
+    """Whether the components are so far apart that no swap and no move is worth a try.
+
+    With every item nearer to its own centre than half its distance to any other, a component reopened inside itself keeps its items; and
+    when closing any component costs more than all the error there is, no place is worth it.
+    """
+    away = distances(engine, distortion, part)
+    heavy = away.weight > 0
+    if away.second[heavy].min() < 4 * away.own[heavy].max():
+        return False
+    closing = np.bincount(part.labels, away.weight * (away.second - away.own), part.n_components)
+    merging = _merging(distortion, part).min(axis=1)
+    return bool(np.minimum(closing, merging).min() > (1 + HOPELESS) * part.cost)
+
+
+def _merging(distortion: Moving, part: Partition) -> Array:
+    """What merging each component (rows) with each other (columns) adds to the cost, at most."""
+    merge = distortion.merge(part.centers, part.stats.mass, part.stats.cost)
+    np.fill_diagonal(merge, np.inf)
+    return merge
+
+
+def _gains(new: Partition | None, old: Partition, worth: float = GAIN) -> bool:
+    return new is not None and new.cost < old.cost * (1 - worth)
+
+
+# -- swaps ----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a component could be opened.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (n_places, n_coordinates)
+    home : ndarray of shape (n_places,)
+        The component each place lies in.
+    """
+
+    centers: Array
+    home: Labels
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Close component ``closed`` and open one at place ``place``; ``rise`` is what it is expected to add to the cost."""
+
+    rise: float
+    place: int
+    closed: int
+
+
+@dataclass
+class Trials:
+    """Tries other centres.
+
+    Attributes
+    ----------
+    engine, distortion, assigner
+    fresh : iterator
+        Centres that owe nothing to any partition; each is tried once, when no swap gains.
+    worth : float
+        A try gains when the cost falls by more than this fraction.
+    vain : list of float
+        Costs of what tries led to without gain: many lead to the same.
+    """
+
+    engine: Engine
+    distortion: Moving
+    assigner: Assigner
+    fresh: Iterator[Array] = field(default_factory=lambda: iter(()))
+    worth: float = GAIN
+    vain: list[float] = field(default_factory=list)
+
+    def first_gain(self, best: Partition, starts: Iterator[Array], margin: float) -> Partition | None:
+        """Where the first of the starts, as many at once as are quick, leads that ends below ``best``.
+
+        What ends above it by up to ``margin`` gets its single moves first, except where they are not worth it.
+        """
+        size = at_once(self.engine, best.n_components) if self.assigner.free else 1
+        bound = best.cost * (1 + margin if self.worth == GAIN else 1 - self.worth)
+        while some := list(islice(starts, size)):
+            for end in sorted(self._ends(some, best, bound), key=lambda end: end.cost):
+                found = self._judged(end, best, bound)
+                if found is not None:
+                    return found
+        return None
+
+    def _ends(self, starts: list[Array], best: Partition, bound: float) -> list[Partition]:
+        if self.assigner.free and len(starts) > 1:
+            ends = alternate_each(self.engine, self.distortion, np.stack(starts), bound)
+        else:
+            ends = [self.assigner.alternate(centers, prices=best.prices, bound=bound) for centers in starts]
+        return [end for end in ends if end is not None]
+
+    def _judged(self, end: Partition, best: Partition, bound: float) -> Partition | None:
+        """The end of a try, with its single moves where it is near; None where it gains nothing."""
+        if _gains(end, best, self.worth):
+            self.assigner.keep(end)
+            return end
+        known = [best.cost, *self.vain]
+        if end.cost >= bound or np.abs(end.cost - np.array(known)).min() <= GAIN * best.cost:
+            return None
+        polished = _moved(self.engine, self.distortion, self.assigner, end, None, rounds=TRIAL_ROUNDS)
+        if _gains(polished, best):
+            return polished
+        self.vain.append(end.cost)
+        return None
+
+
+def _fresh(engine: Engine, distortion: Moving, assigner: Assigner, n_components: int) -> Iterator[Array]:
+    """Starts from items far apart, as many as are cheap."""
+    count = int(min(START_WORK / (engine.n_items * n_components * (engine.n_dims + 10)), MAX_STARTS))
+    if not assigner.free:
+        count = min(_n_tries(engine.n_items, n_components, engine.n_dims, assigner), MAX_BOUNDED_STARTS)
+    return far_apart(engine, distortion, n_components, count, 0) if count else iter(())
+
+
+def _swapped(trials: Trials, best: Partition, groups: Labels, n_tries: int | None = None) -> Partition | None:
+    """The first swap, or set of swaps, that lowers the cost; None when none of ``n_tries`` does (or of as many as are worth it)."""
+    engine, distortion, assigner = trials.engine, trials.distortion, trials.assigner
+    away = distances(engine, distortion, best)
+    # Counted without repetition, so that weights equal repetition.
+    n_distinct = len(np.unique(groups[away.weight > 0]))
+    if n_distinct == 0:
+        return None
+    places = _places(engine, distortion, best, away, groups)
+    bare, merged = _rises(engine, distortion, best, away, places)
+    n_tries = n_tries or _n_tries(n_distinct, best.n_components, engine.n_dims, assigner)
+    limit, margin = HOPELESS * best.cost, NEARLY_ITEMS * best.n_components / n_distinct
+    # Where all swaps can be tried, none is hopeless: with few items 13 of 948 problems ended above their optimum otherwise, now none.
+    if assigner.free and bare.size <= n_tries:
+        limit = np.finfo(float).max
+    elif assigner.free:
+        margin = min(NEARLY, margin)
+    singles = _interleaved(*(_ranked(rises, places, limit) for rises in (bare, merged)))
+    if assigner.free and best.n_components > MANY_COMPONENTS and at_once(engine, best.n_components) == 1:
+        return _locally_swapped(trials, best, places, islice(singles, LOCAL_TRIES * n_tries))
+    swapped = chain(_several(bare, places), ([swap] for swap in islice(singles, n_tries)))
+    starts = chain((_with_swaps(best, places, swaps) for swaps in swapped), assigner.rearranged(best.centers), trials.fresh)
+    return trials.first_gain(best, starts, margin)
+
+
+def _locally_swapped(trials: Trials, best: Partition, places: Places, swaps: Iterator[Swap]) -> Partition | None:
+    """Where all swaps lead that gain among the neighbours of what they close and open; None where none does."""
+    engine, distortion = trials.engine, trials.distortion
+    near = np.argsort(_merging(distortion, best), axis=1, kind="stable")[:, :NEIGHBOURS]
+    touched = np.zeros(best.n_components, dtype=bool)
+    labels, centers = best.labels.copy(), best.centers.copy()
+    for swap in swaps:
+        # A gain may have changed what this swap was ranked by.
+        ends = np.unique([swap.closed, places.home[swap.place]])
+        if touched[ends].any():
+            continue
+        chosen = np.union1d(ends, near[ends])
+        items = np.flatnonzero(np.isin(labels, chosen))
+        part = engine.select(items)
+        here = centered(part, distortion, np.searchsorted(chosen, labels[items]), centers[chosen])
+        moved = centers[chosen]
+        moved[np.searchsorted(chosen, swap.closed)] = places.centers[swap.place]
+        margin = min(NEARLY, NEARLY_ITEMS * len(chosen) / len(items))
+        found = Trials(part, distortion, Free(part, distortion), worth=trials.worth).first_gain(here, iter([moved]), margin)
+        if found is not None:
+            labels[items], centers[chosen], touched[ends] = chosen[found.labels], found.centers, True
+    if not touched.any():
+        return None
+    found = trials.assigner.alternate(centers)
+    return found if _gains(found, best, trials.worth) else None
+
+
+def _n_tries(n_items: int, n_components: int, n_dims: int, assigner: Assigner) -> int:
+    allowed = SWAP_WORK / (n_items * n_components * (n_dims + 10))
+    if assigner.free:
+        return int(np.clip(allowed, MIN_SWAPS, MAX_SWAPS))
+    return int(np.clip(allowed / ASSIGNMENT_PASSES, MIN_BOUNDED_SWAPS, MAX_SWAPS))
+
+
+def _with_swaps(best: Partition, places: Places, swaps: list[Swap]) -> Array:
+    centers = best.centers.copy()
+    for swap in swaps:
+        centers[swap.closed] = places.centers[swap.place]
+    return centers
+
+
+def _places(engine: Engine, distortion: Moving, best: Partition, away: Distances, groups: Labels) -> Places:
+    """Items at even steps of the cost (all, when they are few), and the worst and the two halves of each component."""
+    cost = away.weight * away.own
+    order = np.argsort(away.own, kind="stable")
+    running = np.cumsum(cost[order])
+    steps = (np.arange(PLACES) + 0.5) / PLACES * running[-1]
+    index = order[np.minimum(np.searchsorted(running, steps), len(order) - 1)]
+    heavy = np.flatnonzero(away.weight > 0)
+    if len(np.unique(groups[heavy])) <= PLACES:
+        index = heavy
+    index = np.concatenate([index, _first_of_each(best.labels, -cost)])
+    index = index[np.unique(groups[index], return_index=True)[1]]
+    first, second = _halves(engine, distortion, best, away)
+    return Places(
+        centers=np.vstack([item_points(engine, distortion, index), first, second]),
+        home=np.concatenate([best.labels[index], np.arange(len(first)), np.arange(len(second))]),
+    )
+
+
+def _first_of_each(labels: Labels, key: Array) -> Labels:
+    """For each label, the item with the least key."""
+    order = np.lexsort((key, labels))
+    return order[np.unique(labels[order], return_index=True)[1]]
+
+
+def _halves(engine: Engine, distortion: Moving, best: Partition, away: Distances) -> tuple[Array, Array]:
+    """Every component split in two, by alternating within it from its centre and its farthest item."""
+    farthest = _first_of_each(best.labels, -away.own * (away.weight > 0))
+    halves = np.stack([best.centers, best.centers])
+    halves[1, best.labels[farthest]] = item_points(engine, distortion, farthest)
+    for _ in range(SPLIT_PASSES):
+        side = engine.run(distortion, Sides(halves), {"labels": best.labels}).total
+        both = (side.mass > 0).all(axis=0)[:, None]
+        moved = [distortion.center(sums, _positive(mass)) for sums, mass in zip(side.sums, side.mass, strict=True)]
+        halves = np.where(both, np.stack(moved), halves)
+    return halves[0], halves[1]
+
+
+def _positive(mass: Array) -> Array:
+    return np.maximum(mass, np.finfo(float).tiny)
+
+
+def _rises(engine: Engine, distortion: Moving, best: Partition, away: Distances, places: Places) -> tuple[Array, Array]:
+    """What closing each component (columns) and opening one at each place (rows) adds to the cost, in one pass, two ways.
+
+    Bare: items go to the nearest centre that is left, and no centre moves. Merged: the closed component joins another whose centre follows.
+    """
+    work = Swaps(places.centers, places.home, best.n_components)
+    columns = {"labels": best.labels, "own": away.own, "second": away.second}
+    costs: SwapCosts = engine.run(distortion, work, columns).total
+    merged = _merging(distortion, best).min(axis=1) - costs.gain[:, None]
+    # A component reopened inside itself that neither loses nor gains items leads back to where it was.
+    still = np.flatnonzero(costs.stir < STIR * best.stats.cost[places.home])
+    costs.bare[still, places.home[still]] = merged[still, places.home[still]] = np.inf
+    return costs.bare, merged
+
+
+def _ranked(rises: Array, places: Places, limit: float) -> Iterator[Swap]:
+    """Swaps in order of promise: the best of every (home, closed) pair first, then the second best, …"""
+    chosen = np.argsort(rises, axis=None, kind="stable")
+    chosen = chosen[rises.ravel()[chosen] <= limit]
+    place, closed = np.unravel_index(chosen, rises.shape)
+    pair = places.home[place] * rises.shape[1] + closed
+    rank = rank_within(pair)
+    order = np.argsort(rank, kind="stable")
+    return (Swap(float(rises[place[i], closed[i]]), int(place[i]), int(closed[i])) for i in order)
+
+
+def _interleaved(*lists: Iterator[Swap]) -> Iterator[Swap]:
+    """The lists in turns, without repetition."""
+    seen = set()
+    for swap in chain.from_iterable(zip_longest(*lists)):
+        if swap is not None and (swap.place, swap.closed) not in seen:
+            seen.add((swap.place, swap.closed))
+            yield swap
+
+
+def _several(rises: Array, places: Places) -> Iterator[list[Swap]]:
+    """Sets of swaps that pay as they are and touch different components: all of them, then half as many, … down to two."""
+    used: set[int] = set()
+    swaps = []
+    for swap in sorted(islice(_ranked(rises, places, 0.0), 2 * MAX_SWAPS), key=lambda swap: swap.rise):
+        touched = {int(places.home[swap.place]), swap.closed}
+        if not touched & used:
+            used |= touched
+            swaps.append(swap)
+    size = len(swaps)
+    while size > 1:
+        yield swaps[:size]
+        size //= 2
+
+
+# -- moves ----------------------------------------------------------------------------------------------------------------------
+
+
+def equal_items(engine: Engine) -> Labels:
+    """A group number for every item, the same for equal items."""
+    return np.unique(engine.run(None, Keys()).columns["key"], return_inverse=True)[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """Items that change component together, between the components ``source`` and ``goal``.
+
+    Attributes
+    ----------
+    items, goals : ndarray of shape (n_moved,)
+    source, goal : int
+    """
+
+    items: Labels
+    goals: Labels
+    source: int
+    goal: int
+
+    @property
+    def name(self) -> tuple[int, ...]:
+        """What to remember a refused move by."""
+        return (*self.items.tolist(), self.source, self.goal)
+
+
+def _moved(
+    engine: Engine,
+    distortion: Moving,
+    assigner: Assigner,
+    best: Partition,
+    groups: Labels | None,
+    *,
+    rounds: int | None = None,
+) -> Partition:
+    """Move items whose move pays: all at once while that works, then one move or exchange for each pair of components."""
+    refused: set[tuple[int, ...]] = set()
+    together, exactly = True, False
+    for _ in range(rounds or _n_rounds(engine, best)):
+        gain, target = (_exact_gains if exactly else _move_gains)(engine, distortion, best, groups)
+        movers = np.flatnonzero(gain > GAIN / 10 * best.cost)
+        movers = movers[np.argsort(-gain[movers], kind="stable")]
+        if together and len(movers) > 1:
+            trial = _relabelled(engine, distortion, assigner, best, movers, target[movers])
+            together = _gains(trial, best)
+            if trial is not None and together:
+                best = trial
+                continue
+        moves = _one_each(assigner, best, movers, target, groups, refused)
+        if not assigner.free:
+            moves = moves or _exchanges(engine, distortion, best, refused)
+        if moves:
+            best = _verified(engine, distortion, assigner, best, moves, refused)
+        elif exactly or rounds or engine.n_items > FEW_ITEMS:
+            break
+        exactly = not moves
+    return best
+
+
+def _n_rounds(engine: Engine, part: Partition) -> int:
+    allowed = MOVE_WORK / (engine.n_items * part.n_components * (engine.n_dims + 10))
+    return int(np.clip(allowed, MIN_ROUNDS, MAX_ROUNDS))
+
+
+def _move_gains(engine: Engine, distortion: Moving, best: Partition, groups: Labels | None) -> tuple[Array, Labels]:
+    """What moving each item (with its equals) to its best other component gains, and that component."""
+    weight = _group_weight(engine, distortion, groups)
+    work = MoveGains(best.centers, best.stats.mass, best.stats.cost, together=weight is not None)
+    columns = {"labels": best.labels, **({} if weight is None else {"together": weight})}
+    found = engine.run(distortion, work, columns).columns
+    return found["gain"], found["target"]
+
+
+def _exact_gains(engine: Engine, distortion: Moving, best: Partition, groups: Labels | None) -> tuple[Array, Labels]:
+    """The same for few items, where the other gains are right to second order only."""
+    whole = np.arange(engine.n_items)
+    found = engine.run(distortion, AllDistances(best.centers)).columns
+    distance, weight = found["distance"].T, found["weight"]
+    together = _group_weight(engine, distortion, groups)
+    moving = weight if together is None else together
+    costs = distortion.exact_moves(item_points(engine, distortion, whole), weight, moving, best.labels, distance)
+    if costs is None:
+        return np.zeros(engine.n_items), np.zeros(engine.n_items, dtype=np.intp)
+    leave, join = costs
+    join[best.labels, whole] = np.inf
+    return leave - join.min(axis=0), join.argmin(axis=0)
+
+
+def _group_weight(engine: Engine, distortion: Moving, groups: Labels | None) -> Array | None:
+    """Σ ω over the equals of every item; None where no two items are equal."""
+    if groups is None or groups.max(initial=0) + 1 == engine.n_items:
+        return None
+    weight = engine.run(distortion, Weights()).columns["weight"]
+    return np.bincount(groups, weight)[groups]
+
+
+def _relabelled(engine: Engine, distortion: Moving, assigner: Assigner, best: Partition, items: Labels, goals: Labels) -> Partition | None:
+    """The partition with items given to other components; None where that may not be."""
+    labels = best.labels.copy()
+    labels[items] = goals
+    sizes = np.bincount(labels, minlength=best.n_components)
+    if not assigner.allows(sizes, best.stats.sizes):
+        return None
+    found = replace(centered(engine, distortion, labels, best.centers), prices=best.prices, charge=assigner.charge(sizes))
+    assigner.keep(found)
+    return found
+
+
+def _one_each(
+    assigner: Assigner,
+    best: Partition,
+    movers: Labels,
+    target: Labels,
+    groups: Labels | None,
+    refused: set[tuple[int, ...]],
+) -> list[Move]:
+    """The best moves that touch different components; each is an item with its equals."""
+    used: set[int] = set()
+    moves = []
+    for item in movers:
+        source, goal = int(best.labels[item]), int(target[item])
+        if {source, goal} & used:
+            continue
+        equals = np.array([item]) if groups is None else np.flatnonzero(groups == groups[item])
+        equals = equals[best.labels[equals] == source]
+        move = Move(equals, np.full(len(equals), goal), source, goal)
+        sizes = best.stats.sizes.copy()
+        sizes[[source, goal]] += np.array([-len(equals), len(equals)])
+        if move.name not in refused and assigner.allows(sizes, best.stats.sizes):
+            used |= {source, goal}
+            moves.append(move)
+    return moves
+
+
+def _exchanges(engine: Engine, distortion: Moving, best: Partition, refused: set[tuple[int, ...]]) -> list[Move]:
+    """Exchanges of two items that should pay, between different components: sizes stay as they are."""
+    work = BestMoves(best.centers, best.stats.mass, best.stats.cost)
+    found: BestPairs = engine.run(distortion, work, {"labels": best.labels}).total
+    both = np.triu(found.gain + found.gain.T, 1)
+    used: set[int] = set()
+    moves = []
+    for flat in np.argsort(-both, axis=None, kind="stable"):
+        one, other = (int(j) for j in np.unravel_index(flat, both.shape))
+        if both[one, other] <= GAIN / 10 * best.cost:
+            break
+        move = Move(np.array([found.item[one, other], found.item[other, one]]), np.array([other, one]), one, other)
+        if not {one, other} & used and move.name not in refused:
+            used |= {one, other}
+            moves.append(move)
+    return moves
+
+
+def _verified(
+    engine: Engine,
+    distortion: Moving,
+    assigner: Assigner,
+    best: Partition,
+    moves: list[Move],
+    refused: set[tuple[int, ...]],
+) -> Partition:
+    """Apply the moves, keep those that lowered the cost of their two components, and remember the others."""
+    trial = _applied(engine, distortion, assigner, best, moves)
+    if trial is None:
+        refused |= {move.name for move in moves}
+        return best
+    fall = best.stats.cost - trial.stats.cost
+    kept = [move for move in moves if fall[move.source] + fall[move.goal] > 1e-12 * best.cost]
+    if len(kept) == len(moves):
+        return trial
+    refused |= {move.name for move in moves if move not in kept}
+    again = _applied(engine, distortion, assigner, best, kept) if kept else None
+    return best if again is None else again
+
+
+def _applied(engine: Engine, distortion: Moving, assigner: Assigner, best: Partition, moves: list[Move]) -> Partition | None:
+    items = np.concatenate([move.items for move in moves])
+    return _relabelled(engine, distortion, assigner, best, items, np.concatenate([move.goals for move in moves]))

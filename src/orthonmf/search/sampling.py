@@ -1,0 +1,102 @@
+"""Fewer items that stand for all: equal ones merged into one, and samples whose weights make their sums those of all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._common.typing import Array, Labels
+from ..distortion.base import Distortion
+from ..engines.base import Engine
+from ..passes.raw import Keys
+from ..passes.samples import LeastCost, Shares, ShareSums
+from .partition import item_points
+
+# Equal items are merged where a copy of all items takes no more numbers than this.
+MERGE_NUMBERS = 1 << 22
+# Centres about which a sample is drawn where there are no components yet, and the items among which they are found.
+ROUGH_CENTERS, ROUGH_ITEMS = 16, 1024
+
+
+def mergeable(engine: Engine) -> bool:
+    """Whether a copy of the items is small enough for ``merged``."""
+    return engine.n_items * max(engine.row_width, 1) <= MERGE_NUMBERS
+
+
+def merged(engine: Engine) -> tuple[Engine, Labels]:
+    """An engine in float64 on the distinct items of any weight, and for every given item which of them it is.
+
+    Equal items become one with the sum of their weights; items without weight are left out (−1). The order is by norm, so that neither
+    repeating items instead of weighting them nor the order in which they were given changes anything.
+    """
+    found = engine.run(None, Keys()).columns
+    keys, size = found["key"], found["sq"]
+    weight = engine.block_weight(slice(0, engine.n_items))
+    heavy = np.flatnonzero(weight > 0)
+    _, first, group = np.unique(keys[heavy], return_index=True, return_inverse=True)
+    first = heavy[first]
+    order = np.lexsort((keys[first], size[first]))
+    index = np.full(engine.n_items, -1)
+    index[heavy] = np.argsort(order)[group]
+    small = engine.select(first[order])
+    small.weight = np.bincount(index[heavy], weight[heavy], len(first)).astype(float)
+    return small, index
+
+
+def coreset(engine: Engine, distortion: Distortion, n_items: int, seed: int, centers: Array | None = None) -> Engine:
+    """An engine in float64 on about ``n_items`` items, with weights such that its sums are those of all items on average.
+
+    What weighs is seen: an item is drawn in proportion to what it adds to the cost about ``centers``, and to its part of what its
+    component weighs, half and half; without ``centers``, about some that a first such sample suggests. An engine that is no larger
+    comes back as it is, if in float64.
+    """
+    if engine.n_items <= n_items:
+        return engine if engine.dtype == np.float64 else engine.select(np.arange(engine.n_items))
+    if centers is None:
+        first = coreset(engine, distortion, ROUGH_ITEMS, seed, distortion.origin)
+        centers = _apart(first, distortion, ROUGH_CENTERS, seed)
+    return _drawn(engine, distortion, centers, n_items, seed)
+
+
+def unweighted(sample: Engine) -> Engine:
+    """A sample of which each item counts as one: by weight, a small group that it was drawn to see would be next to nothing."""
+    return sample.reweighted(None)
+
+
+def _drawn(engine: Engine, distortion: Distortion, centers: Array, n_items: int, seed: int) -> Engine:
+    found = engine.run(distortion, Shares(centers))
+    whole: ShareSums = found.total
+    cost, mass, labels = (found.columns[name] for name in ("cost", "mass", "labels"))
+    if not whole.mass.any():
+        return engine
+    cost = cost / max(whole.cost, np.finfo(float).tiny)
+    mass = mass * (1 / np.maximum(whole.mass, np.finfo(float).tiny) / np.count_nonzero(whole.mass))[labels]
+    chance = _chances(cost + mass, n_items)
+    chosen = np.flatnonzero(np.random.default_rng(seed).random(engine.n_items) < chance)
+    small = engine.select(chosen)
+    small.weight = (1.0 if engine.weight is None else engine.weight[chosen]) / chance[chosen]
+    return small
+
+
+def _chances(share: Array, expected: int) -> Array:
+    """In proportion to ``share``, but at most one; they add up to ``expected``."""
+    n_sure, before, rest = 0, -1, float(share.sum())
+    # Of fewer items than expected all are sure, and nothing is left to share.
+    while n_sure > before and rest > expected * np.finfo(float).tiny:
+        factor = (expected - n_sure) / rest
+        sure = share * factor >= 1
+        before, n_sure, rest = n_sure, int(np.count_nonzero(sure)), float(share[~sure].sum())
+    return np.minimum(share * factor, 1.0)
+
+
+def _apart(engine: Engine, distortion: Distortion, n_centers: int, seed: int) -> Array:
+    """Items far from each other: each drawn in proportion to what it costs about those before."""
+    rng = np.random.default_rng(seed)
+    cost = np.full(engine.n_items, np.inf)
+    centers = distortion.origin
+    for _ in range(n_centers):
+        cost = engine.run(distortion, LeastCost(centers[-1:]), {"cost": cost}).columns["cost"]
+        if not cost.any():
+            break
+        chosen = np.searchsorted(np.cumsum(cost), rng.random() * cost.sum())
+        centers = np.vstack([centers, item_points(engine, distortion, np.array([min(chosen, engine.n_items - 1)]))])
+    return centers

@@ -1,0 +1,106 @@
+"""Fewer items than dimensions, in coordinates of their own span.
+
+Only inner products enter a fit. So n items of p > n numbers may be held as n items of n + 1: a pass then costs as if there were no more
+dimensions than items. The basis is that of the items as the distortion sees them, about its reference, so that nothing cancels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+
+from .._common.typing import Array
+from ..distortion.base import Distortion
+from ..engines.base import Engine
+from ..engines.dense import DenseEngine
+from ..passes.raw import Keys
+
+# Items that are held in their span, at most; so many multiplications it may take to find it (some seconds of one core), and so many
+# bytes of items are formed at a time.
+SPAN_ITEMS, SPAN_WORK, SPAN_BYTES = 2048, 1e11, 8 << 20
+
+
+@dataclass(frozen=True)
+class Span:
+    """Items in coordinates of their span.
+
+    Attributes
+    ----------
+    engine : Engine
+        The items; the first coordinate is along the reference.
+    distortion : Distortion
+        The same loss in these coordinates.
+    basis : Basis
+        Of what the items have beside the reference.
+    """
+
+    engine: Engine
+    distortion: Distortion
+    basis: Basis
+
+    @classmethod
+    def of(cls, engine: Engine, distortion: Distortion) -> Span:
+        """The span of the items of an engine, seen in the frame of a distortion.
+
+        Equal items get equal coordinates, and their order changes nothing.
+        """
+        keys = engine.run(None, Keys()).columns["key"]
+        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        n_lead = distortion.origin.shape[1] - engine.n_dims
+        lead, rest, length = np.empty((len(first), n_lead)), np.empty((len(first), engine.n_dims)), np.empty(len(first))
+        height = max(SPAN_BYTES // (8 * engine.n_dims), 1)
+        for start in range(0, len(first), height):
+            where = slice(start, start + height)
+            few = engine.select(first[where])
+            items = distortion.items(few.rows(slice(0, few.n_items)), np.ones(few.n_items))
+            points = distortion.points(items, np.arange(few.n_items))
+            # Of weight one, an item of a line weighs its squared length, any other one.
+            lead[where], rest[where], length[where] = points[:, :n_lead], points[:, n_lead:], np.sqrt(items.weight)
+        basis, coordinates = Basis.of(rest)
+        inside = type(distortion)(np.linalg.norm(distortion.ref) * np.eye(1, len(first) + 1)[0])
+        unit = inside.to_data(np.column_stack([lead, np.zeros(len(first)), coordinates]))
+        narrow = DenseEngine((length[:, None] * unit)[group], engine.weight, team=engine.team)
+        narrow.given, narrow.size = engine.given, engine.size
+        return cls(narrow, inside, basis)
+
+    def lifted(self, centers: Array) -> Array:
+        """Centres in the frame of the distortion that was given."""
+        n_lead = centers.shape[1] - self.engine.n_dims
+        return np.column_stack([centers[:, :n_lead], self.basis.lifted(centers[:, n_lead + 1 :])])
+
+
+def narrow(engine: Engine) -> bool:
+    """Whether items take fewer numbers in their span than they have, and it is soon found."""
+    work = float(engine.n_items) ** 2 * engine.n_dims
+    return engine.n_items <= SPAN_ITEMS and engine.n_items + 1 < engine.row_width and work <= SPAN_WORK
+
+
+@dataclass(frozen=True)
+class Basis:
+    """An orthonormal basis as the reflections of a QR decomposition, never formed.
+
+    Attributes
+    ----------
+    reflections : ndarray of shape (n_dims, rank)
+    factors : ndarray of shape (rank,)
+    """
+
+    reflections: Array
+    factors: Array
+
+    @classmethod
+    def of(cls, rows: Array) -> tuple[Basis, Array]:
+        """A basis of the span of ``rows`` (n, n_dims), n ≤ n_dims, which it overwrites, and their coordinates (n, n)."""
+        size = int(lapack.dgeqrf_lwork(*rows.T.shape)[0])
+        reflections, factors, _, _ = lapack.dgeqrf(rows.T, lwork=size, overwrite_a=1)
+        return cls(reflections, factors), np.triu(reflections[: len(rows)]).T.copy()
+
+    def lifted(self, coordinates: Array) -> Array:
+        """Points (m, rank) of the span in all dimensions, (m, n_dims)."""
+        padded: Any = np.zeros((len(self.reflections), len(coordinates)), order="F")
+        padded[: coordinates.shape[1]] = coordinates.T
+        size = int(lapack.dormqr("L", "N", self.reflections, self.factors, padded, -1)[1][0])
+        return np.ascontiguousarray(lapack.dormqr("L", "N", self.reflections, self.factors, padded, size, overwrite_c=1)[0].T)
