@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .. import __version__
 from .._common.encoding import Ragged, decode, encode, record
 from .._common.typing import Array
 from ..exceptions import InvalidInputError, ModelFormatError
@@ -181,8 +182,6 @@ def _check(model: ONMF) -> None:
 
 
 def _document(model: ONMF) -> dict[str, Any]:
-    from .. import __version__  # when the package is complete
-
     bounds, mixture, names = model._bounds, model._mixture, getattr(model, "feature_names_in_", None)
     fitted = {
         **{name: getattr(model, name) for name in _PLAIN},

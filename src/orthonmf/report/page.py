@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .. import __version__
 from .._common.files import atomic
 from ..exceptions import InvalidInputError
 from ..model.terms import top_terms
@@ -116,7 +117,7 @@ def render(model: Any, *, item_names: Any = None, feature_names: Any = None, tit
         sizes=sections.sizes(factors),
         components=sections.components(factors, terms, names if factors.orthogonal == "samples" else None) + sections.certainty(factors),
         certificate=sections.certificate(factors),
-        version=escaped(_version()),
+        version=escaped(__version__),
     )
 
 
@@ -139,9 +140,3 @@ def _part(name: str) -> str:
 def _hash(text: str) -> str:
     """What the page's security policy allows: this very text, and no other inline code."""
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _version() -> str:
-    from .. import __version__  # set after the modules of the package were read
-
-    return __version__
