@@ -21,9 +21,9 @@ from .certificate import CONSERVED, GAP, STATIONARY, Certificate
 __all__ = ["asked_bounds", "departure"]
 
 # Two errors of the same data agree to this fraction of them, and this many roundings of ‖X‖.
-SAME, ROUNDINGS = 1e-6, 16.0
+SAME, STORED_ROUNDINGS = 1e-6, 16.0
 # A reference may be so many times as far from the items, on average, as their own: distances about it then have the digits they need.
-FAR = 2.0
+FARTHER = 2.0
 
 
 def asked_bounds(model: Any, engine: Engine | None = None) -> Bounds | None:
@@ -90,7 +90,7 @@ def _of_errors(model: Any, found: Certificate) -> Iterator[str]:
     if recorded.lower_bound is None:  # a fit need not have had the time for it
         del pairs["the lower bound of certificate_"]
     for name, (stored, true, size) in pairs.items():
-        if not np.isclose(stored, true, rtol=SAME, atol=ROUNDINGS * eps * size, equal_nan=True):
+        if not np.isclose(stored, true, rtol=SAME, atol=STORED_ROUNDINGS * eps * size, equal_nan=True):
             yield f"{name} is {stored:.6g}, and the data give {true:.6g}"
 
 
@@ -118,7 +118,7 @@ def _of_margins(model: Any, engine: Engine) -> Iterator[str]:
     if model.margin_ is None:  # of a model that an older version wrote
         return
     given = model._margins(engine, model.labels_)
-    if not np.allclose(model.margin_, given, rtol=0, atol=max(SAME, ROUNDINGS * float(np.finfo(model.margin_.dtype).eps))):
+    if not np.allclose(model.margin_, given, rtol=0, atol=max(SAME, STORED_ROUNDINGS * float(np.finfo(model.margin_.dtype).eps))):
         yield "margin_ is not what the data and components_ give"
 
 
@@ -129,7 +129,7 @@ def _of_items(model: Any, engine: Engine) -> Iterator[str]:
     factors, kind = model._factors, np.finfo(model.components_.dtype)
     scale = factors.assign(engine, model.labels_).scale
     if has_scales(model.scaling) and not np.allclose(
-        model.scale_, scale, rtol=ROUNDINGS * float(kind.eps), atol=float(kind.smallest_subnormal)
+        model.scale_, scale, rtol=STORED_ROUNDINGS * float(kind.eps), atol=float(kind.smallest_subnormal)
     ):
         yield "scale_ is not what the data and components_ give"
     each = np.ldexp(engine.block_weight(slice(0, engine.n_items)), -2 * engine.weight_shift)
@@ -137,7 +137,9 @@ def _of_items(model: Any, engine: Engine) -> Iterator[str]:
     if not np.allclose(model._weight, weight, rtol=SAME, atol=0):
         yield "the weights of the components are not those of the samples"
     stored, own = factors.distortion(engine), REGISTRY[model.scaling].of(engine)
-    if _mean_reach(engine, stored) > FAR * _mean_reach(engine, own) + ROUNDINGS * float(kind.eps) * float(np.linalg.norm(own.ref)):
+    if _mean_reach(engine, stored) > FARTHER * _mean_reach(engine, own) + STORED_ROUNDINGS * float(kind.eps) * float(
+        np.linalg.norm(own.ref)
+    ):
         yield "the reference is far from the samples"
 
 

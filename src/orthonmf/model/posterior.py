@@ -37,11 +37,11 @@ SHARPEST = 1e-200
 # Items of large data on which the mixture is fitted.
 MIXTURE_ITEMS = 4096
 # The mixture is at rest when a pass gains less than this in log-likelihood per item; well-separated components need a handful of passes.
-TOLERANCE, MAX_PASSES = 1e-7, 200
+TOLERANCE, MIXTURE_PASSES = 1e-7, 200
 # Directions are counted by the eigenvalues of a matrix of at most this side; beyond it, by the dimensions that are not all zero.
 RANK_SIDE = 512
 # Items that leave a plane by this many of their roundings lie in it.
-ROUNDINGS = 8.0
+PLANE_ROUNDINGS = 8.0
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def fit_mixture(engine: Engine, distortion: Distortion, centers: Array, seed: in
     hard, _ = nearest_pass(small, distortion, state.centers)
     distance, least = hard.total / max(float(hard.mass.sum()), TINY), finest(small, distortion)
     n_directions, frame, before = _n_directions(small, distortion), _Counted(distortion), -np.inf
-    for _ in range(MAX_PASSES):
+    for _ in range(MIXTURE_PASSES):
         sharp = distance <= least  # every item lies on its centre
         state = state.set(beta=n_directions / (2 * max(distance, least, SHARPEST)))
         stats = soft_pass(small, distortion, state, frame)
@@ -120,7 +120,7 @@ def _n_directions(engine: Engine, distortion: Distortion) -> int:
     else:
         even = _even(engine, distortion)
         values, size = np.linalg.eigvalsh(smaller_gram(even, mean).matrix), 0.0 if mean is None else float(np.dot(mean, mean))
-        eps = max(len(values) * float(np.finfo(float).eps), float(ROUNDINGS * np.finfo(engine.given).eps) ** 2)
+        eps = max(len(values) * float(np.finfo(float).eps), float(PLANE_ROUNDINGS * np.finfo(engine.given).eps) ** 2)
         rank = int(np.count_nonzero(values > eps * (float(values.max()) + engine.n_items * size)))
     return max(rank - (mean is None), 1)
 

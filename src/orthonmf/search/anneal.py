@@ -19,7 +19,7 @@ from .gibbs import Settled, settle
 from .partition import refilled
 from .schedule import Schedule
 from .transitions import (
-    PLACES,
+    CHILD_PLACES,
     Child,
     Criticals,
     critical_values,
@@ -40,7 +40,7 @@ SPLIT_TOL = 1e-3
 # Where children part slowly, as many rounds of passes more.
 SPLIT_ROUNDS = 4
 # Where the annealing starts, in units of the first critical value.
-START = 1e-2
+BELOW_FIRST = 1e-2
 # A first critical value below this, in units of the mean distance, is rounding; elsewhere it is of order one.
 ISOTROPIC = 1e-8
 # Looks between the β before and after a transition before it is taken where it is.
@@ -233,10 +233,10 @@ class Annealing:
         first = criticals.beta[0]
         if self.thorough:
             self.least_beta = 0.5 / max(largest_distance(self.engine, self.distortion, settled.state), 1 / self.max_beta)
-            self.places = refilled(self.engine, self.distortion, np.repeat(self.distortion.origin, PLACES, axis=0))
+            self.places = refilled(self.engine, self.distortion, np.repeat(self.distortion.origin, CHILD_PLACES, axis=0))
         # Isotropic items give way at every temperature: their critical value is 0, or what rounding makes of it.
         usable = first < np.inf and first * settled.stats.distortion > ISOTROPIC * settled.stats.weight
-        beta = START * float(first) if usable else 1.0
+        beta = BELOW_FIRST * float(first) if usable else 1.0
         if self.thorough and usable:
             beta = min(beta, self.least_beta / 2)
         return self._view(self._settle(origin.set(beta=float(beta), centers=self.states[1].centers)), criticals)

@@ -12,11 +12,11 @@ from ..engines.base import Engine
 from ..passes.hard import Weights
 from ..passes.samples import NearestOfEach
 from ..passes.several import EachSums, NearestInEach
-from .partition import OPTIMISM, PATIENCE, REST, Partition, item_points
+from .partition import FALL_TOL, OPTIMISM, PATIENCE, Partition, item_points
 
 # As many alternations at once as keep this many distances; more leave the cache.
 AT_ONCE_DISTANCES, MAX_AT_ONCE = 1 << 16, 32
-MAX_PASSES = 300
+BATCH_PASSES = 300
 
 
 def at_once(engine: Engine, n_components: int) -> int:
@@ -32,14 +32,14 @@ def alternate_each(engine: Engine, distortion: Distortion, starts: Array, bound:
     ends: list[Partition | None] = [None] * len(starts)
     runs, centers = np.arange(len(starts)), starts
     labels, before = np.full((engine.n_items, len(starts)), -1, dtype=np.intp), np.full(len(starts), np.inf)
-    for passes in range(MAX_PASSES):
+    for passes in range(BATCH_PASSES):
         found = engine.run(distortion, NearestInEach(centers), {"labels": labels})
         stats: EachSums = found.total
         labels = found.columns["labels"]
         total = stats.cost.sum(axis=1)
         fall = before - total
         full = stats.mass.all(axis=1)
-        rest = full & (stats.changed == 0) & (fall <= REST * total)
+        rest = full & (stats.changed == 0) & (fall <= FALL_TOL * total)
         for run in np.flatnonzero(rest):
             ends[runs[run]] = Partition(labels[:, run].copy(), centers[run].copy(), stats.of(int(run)))
         going = full & ~rest

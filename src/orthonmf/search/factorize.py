@@ -19,7 +19,7 @@ from ..passes.hard import HardStats
 from ..progress import Monitor, StopRequested, Temperature, plane
 from .anneal import Annealing, Split, tree
 from .bounded import bounded_solver, solver_needs
-from .bounded.assigner import MANY_ITEMS, Bounded
+from .bounded.assigner import MANY_BOUNDED_ITEMS, Bounded
 from .bounded.base import Relaxed, loads
 from .bounded.bounds import Bounds, parse_bounds, parse_loads
 from .bounded.dual import weighed
@@ -58,7 +58,7 @@ SEARCH_ITEMS = (4096, 16384, 65536)
 # Under bounds they are searched for on so many; components that leave a larger share of the items out of the bounds than this are one
 # start of two, and a good one will do. On more than some thousand items the best free components take many times as long as all that
 # follows: they are sought only where the bounds hardly matter.
-BOUNDED_SEARCH_ITEMS, FAR_OUT, DEAR_ITEMS, HARDLY_OUT = 512, 0.1, 1024, 0.02
+BOUNDED_SEARCH_ITEMS, FAR_OUT, EASY_ITEMS, HARDLY_OUT = 512, 0.1, 1024, 0.02
 # Under bounds, the items on which starts are compared, and the factor by which they grow while there are more.
 REHEARSAL_ITEMS, REHEARSAL_GROWTH = 2048, 8
 # A swap is tried on the first of them for this many items that there are, and so many at most: it should cost less than what follows.
@@ -378,7 +378,7 @@ def _far_out(engine: Engine, distortion: Annealed, request: Request, search: Sea
     annealed = search.centers
     _improve(sample(engine, BOUNDED_SEARCH_ITEMS, request.seed), distortion, request, search, MAX_TRIES)
     free = _placed(engine, distortion, bounds, search.centers)
-    allowed = FAR_OUT if engine.n_items <= DEAR_ITEMS else HARDLY_OUT
+    allowed = FAR_OUT if engine.n_items <= EASY_ITEMS else HARDLY_OUT
     far = bounds.outside(loads(engine, free.labels, free.n_components)) > allowed * engine.n_items
     search.centers = search.centers if far else annealed
     return far
@@ -511,7 +511,7 @@ def _rounded(
         best = best_of_all(engine, distortion, assigner)
     elif bounds.outside(free.stats.sizes) == 0 < free.stats.sizes.min():
         return free
-    elif engine.n_items <= MANY_ITEMS:
+    elif engine.n_items <= MANY_BOUNDED_ITEMS:
         best = refine(engine, distortion, _better_of(assigner, starts, request.max_iter), assigner)
     else:
         best = _rehearsed(engine, distortion, request, assigner, starts, search.sketching)

@@ -14,7 +14,7 @@ from ..engines.base import Engine
 from ..passes.hard import HardStats, Labelled, Nearer, Nearest, OwnAndOther
 
 # Relative fall of the cost below which centres and labels are at rest.
-REST = 1e-11
+FALL_TOL = 1e-11
 # After this many passes, an alternation whose cost would stay above the bound even if it fell thirty times as much again as in its last
 # pass is given up. At four times, swaps that pay were given up on continuous data, where the alternation is slow.
 PATIENCE, OPTIMISM = 3, 30
@@ -96,7 +96,7 @@ def alternate(
             return None
         keep(Partition(labels, centers, stats, at_rest=False))
         fall = before - stats.total
-        if stats.changed == 0 and fall <= REST * stats.total:
+        if stats.changed == 0 and fall <= FALL_TOL * stats.total:
             return Partition(labels, centers, stats)
         if passes >= PATIENCE and stats.total - OPTIMISM * fall > bound:
             return None
@@ -110,7 +110,7 @@ def centered(engine: Engine, distortion: Distortion, labels: Labels, centers: Ar
     before = np.inf
     for _ in range(max_passes):
         stats = labelled_pass(engine, distortion, centers, labels)
-        if before - stats.total <= REST * stats.total:
+        if before - stats.total <= FALL_TOL * stats.total:
             break
         before = stats.total
         centers = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))

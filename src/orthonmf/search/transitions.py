@@ -26,7 +26,7 @@ SCAN_STEPS = 0.3 * 1.5 ** np.arange(12)
 # Up to this excess the slope of c tells where a child far from all centres began to pay.
 KNOWN = 0.05
 # Places from which children far from all centres are looked for, and the steps taken from each.
-PLACES, PLACE_STEPS = 32, 3
+CHILD_PLACES, PLACE_STEPS = 32, 3
 # Children with β‖y − y'‖² below this are one; and one that is nearer to a centre than this is the centre, give or take rounding.
 ONE_PLACE, FAR = 1.0, 1e-2
 # A child pays when c exceeds Σ ω by this; below, rounding and the residual of a settled state could do it.

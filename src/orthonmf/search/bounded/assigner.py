@@ -13,13 +13,13 @@ from ...distortion.base import Distortion
 from ...engines.base import Engine
 from ...engines.threads import ThreadTeam
 from ...passes.hard import Costs
-from ..partition import OPTIMISM, PATIENCE, REST, Keep, Partition, centered, forget, labelled_pass, rank_within, steps
+from ..partition import FALL_TOL, OPTIMISM, PATIENCE, Keep, Partition, centered, forget, labelled_pass, rank_within, steps
 from .assignment import BLOCK, certify, draft, transport
 from .bounds import Bounds
 
 # On more items than this an alternation ends when its centres are steady: when one more step would move none by more than this, relative
 # to the spread of its own component. A certificate allows 2e-3; rounding and the last labels need some of it.
-MANY_ITEMS, STEADY = 4096, 1e-3
+MANY_BOUNDED_ITEMS, STEADY = 4096, 1e-3
 # While more labels than this share change, as large a share of the items may be out of place: the last ones take most of the time.
 LOOSE = 0.02
 # A gap that needs no better prices.
@@ -233,7 +233,7 @@ class Bounded:
         While many labels change, a few items may be out of place. On many items it ends as soon as the centres are steady: the last
         labels at the border take as long as all the others.
         """
-        before, many = None, self.engine.n_items > MANY_ITEMS
+        before, many = None, self.engine.n_items > MANY_BOUNDED_ITEMS
         loose = 0 if self.bounds.soft else int(LOOSE * self.engine.n_items)
         for passes in range(max_passes):
             part = self.assigned(centers, prices, loose)
@@ -242,7 +242,7 @@ class Bounded:
             fall = np.inf if before is None else before.cost - part.cost
             changed = self.engine.n_items if before is None else int(np.count_nonzero(part.labels != before.labels))
             steady = many and self._steady(part)
-            if not loose and (steady or (changed == 0 and fall <= REST * part.cost)):
+            if not loose and (steady or (changed == 0 and fall <= FALL_TOL * part.cost)):
                 return replace(part, at_rest=True)
             if passes >= PATIENCE and part.cost - OPTIMISM * abs(fall) > bound:
                 return None
@@ -263,7 +263,7 @@ class Bounded:
             self.keep(part)
             if self._steady(part):
                 return replace(part, at_rest=True)
-            centers = self._centers(part, self.engine.n_items <= MANY_ITEMS)
+            centers = self._centers(part, self.engine.n_items <= MANY_BOUNDED_ITEMS)
         return part
 
     def _steady(self, part: Partition) -> bool:

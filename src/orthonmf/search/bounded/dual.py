@@ -38,7 +38,7 @@ FLOOR = 1e-3
 # way, and at the last temperature.
 PRICE_STEPS, PRICE_TOL, LAST_PRICE_TOL = 30, 1e-4, 1e-9
 # Relative fall of the Lagrangian at which the centres rest, and the alternations they may take at one temperature.
-REST, ALTERNATIONS = 1e-5, 10
+PRICED_TOL, ALTERNATIONS = 1e-5, 10
 # The last temperature is settled until the KKT residual is below this.
 KKT_TOL, KKT_ALTERNATIONS = 1e-6, 100
 # The annealing starts below the first critical value and ends where responsibilities are hard.
@@ -188,7 +188,7 @@ class Dual:
             priced, stats = self.priced_out(priced, PRICE_TOL if tol is None else LAST_PRICE_TOL)
             value = self.value(priced, stats)
             residual = self.kkt_residual(priced, stats)
-            done = before - value <= REST * abs(value) if tol is None else residual <= tol
+            done = before - value <= PRICED_TOL * abs(value) if tol is None else residual <= tol
             if done:
                 break
             before = value
@@ -318,7 +318,7 @@ def weighed(engine: Engine, distortion: Splitting, bounds: Bounds, monitor: Moni
         priced, _ = dual.priced_out(priced, PRICE_TOL)
         found = Relaxed(priced.centers, priced.prices, 0.0).nearest(engine, distortion)
         found = replace(found, prices=priced.prices, charge=bounds.charge(loads(engine, found.labels, len(bounds.upper))))
-        if best is not None and found.cost >= best.cost * (1 - REST):
+        if best is not None and found.cost >= best.cost * (1 - PRICED_TOL):
             break
         best = found
         priced = replace(priced, centers=found.centers)

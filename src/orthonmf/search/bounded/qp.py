@@ -43,7 +43,7 @@ _NOISE = 1e-6
 # Constraints met to this share of the tolerance are left alone.
 _MENDED = 0.01
 # Share of the predicted rise that a step must deliver (Armijo), and the relative rounding that is forgiven.
-_ARMIJO, _ROUNDING = 1e-4, 1e-14
+_ARMIJO, _SUM_ROUNDING = 1e-4, 1e-14
 # Two units in the last place.
 _ULP = 2.0**-51
 # A search along a ray ends where this share of the slope is left, or after so many trials.
@@ -222,7 +222,7 @@ def solve_velocities(problem: VelocityProblem, *, start: Array | None = None, to
     while not solved and n_iter < max_iter:
         matrix = dual.newton_matrix(piece.free)
         # No multipliers in floating point do better: their own rounding moves the constraints by this much.
-        if _within(piece, _ROUNDING * (np.abs(matrix) @ np.abs(piece.z))):
+        if _within(piece, _SUM_ROUNDING * (np.abs(matrix) @ np.abs(piece.z))):
             solved = True
             break
         before, piece = piece, _improve(dual, piece, _steps(dual, matrix, piece, tol))
@@ -299,7 +299,7 @@ class _Dual:
         residual = np.max(np.divide(defect, terms, out=np.zeros_like(defect), where=defect > 0))
         control = _dot(velocity, velocity / self.mobility) + 0.5 * self.curvature * eta**2
         value, size = float(control + z @ gradient), float(control + np.abs(z) @ terms)
-        return _Piece(z, velocity, free, sums, gradient, terms, float(residual), value, _ROUNDING * size)
+        return _Piece(z, velocity, free, sums, gradient, terms, float(residual), value, _SUM_ROUNDING * size)
 
     def _terms(self, speed: Array) -> Array:
         """Size of what each coupling constraint sums: γV + Σ|g v|; for a count, the speeds of all items."""

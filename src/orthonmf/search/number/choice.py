@@ -18,7 +18,7 @@ from .merging import Join, axes_of, decided, joins_of
 # Balls are tried up to this many times the largest number of components: a part that is no ball takes several.
 BALLS_PER_COMPONENT = 2
 # Numbers of balls tried after the best one: a likelihood that fell for so long does not come back.
-PATIENCE = 6
+BALL_PATIENCE = 6
 # A coarser number is a level when the join below it costs this many times what the join down to it did (Ward's costs): joining pairs of
 # pairs costs two to three times as much as joining the pairs, whatever the data.
 LEVEL_RATIO = 4.0
@@ -137,7 +137,7 @@ def _fits(cloud: Cloud, most: int) -> _Fits:
         balls = fitted(cloud, one_hot(labels))
         fits.balls[balls.count] = balls
         fits.score[balls.count] = balls.log_likelihood - cloud.toll * n_parameters(balls.count, n_dims)
-        if balls.count > max(most, fits.best + PATIENCE):
+        if balls.count > max(most, fits.best + BALL_PATIENCE):
             break
     return fits
 
