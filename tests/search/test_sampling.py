@@ -1,6 +1,7 @@
 """Fewer items that stand for all: merged items, and samples that see what weighs."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.search import factorize, refine
+from orthonmf.search.budget import BUDGET
 from orthonmf.search.partition import centered
 from orthonmf.search.sampling import coreset, merged
 
@@ -138,8 +140,9 @@ def test_small_groups_far_away_are_counted():
 @pytest.mark.parametrize("seed", [2])
 def test_samples_that_grow_lead_below_five_runs_of_k_means(monkeypatch, seed):
     """With the sizes of samples divided by 32; on the smallest sample alone it ends two per cent above."""
-    monkeypatch.setattr(factorize, "SEARCH_ITEMS", tuple(size // 32 for size in factorize.SEARCH_ITEMS))
-    monkeypatch.setattr(refine, "MANY_ITEMS", refine.MANY_ITEMS // 32)
+    few = replace(BUDGET, search_items=tuple(size // 32 for size in BUDGET.search_items), many_items=BUDGET.many_items // 32)
+    for stage in (factorize, refine):
+        monkeypatch.setattr(stage, "BUDGET", few)
     X = np.random.default_rng(seed).gamma(1.0, size=(3000, 8))
     theirs = min(KMeans(20, n_init=1, random_state=state).fit(X).inertia_ for state in range(5))
     assert ONMF(20, scaling="none").fit(X).reconstruction_err_ ** 2 <= theirs

@@ -15,11 +15,11 @@ from ..distortion.base import Splitting
 from ..engines.base import Engine
 from ..passes.state import State
 from ..progress import Monitor, Temperature
+from .budget import BUDGET
 from .gibbs import Settled, settle
 from .partition import refilled
 from .schedule import Schedule
 from .transitions import (
-    CHILD_PLACES,
     Child,
     Criticals,
     critical_values,
@@ -37,20 +37,14 @@ MIN_GAIN = 1e-7
 # Just above a transition children part by steps that gain next to nothing. A split is settled this much more tightly, or it is taken for
 # finished halfway and its halves split again: on 32 problems critical values then depended on the schedule by up to a factor of 9.
 SPLIT_TOL = 1e-3
-# Where children part slowly, as many rounds of passes more.
-SPLIT_ROUNDS = 4
 # Where the annealing starts, in units of the first critical value.
 BELOW_FIRST = 1e-2
 # A first critical value below this, in units of the mean distance, is rounding; elsewhere it is of order one.
 ISOTROPIC = 1e-8
-# Looks between the β before and after a transition before it is taken where it is.
-MAX_LOOKS = 12
 # The largest step in β where transitions far from all centres are looked for.
 MAX_JUMP = 4.0
 # Relative accuracy of a critical value where only the order of the splits depends on it.
 ROUGH_TOL = 0.05
-# How often the step after a refused split is doubled.
-MAX_REFUSALS = 4
 # Responsibilities are hard when their entropy per unit weight is below this.
 HARD = 1e-6
 
@@ -195,7 +189,7 @@ class Annealing:
         before = self.engine.passes
         while True:
             settled = self._rested(state, self.tol * tightly)
-            for _ in range(SPLIT_ROUNDS if tightly < 1 else 0):  # cut off on the way, where the residual may be up for a while
+            for _ in range(BUDGET.split_rounds if tightly < 1 else 0):  # cut off on the way, where the residual may be up for a while
                 settled = settled if settled.converged else self._rested(settled.state, self.tol)
             state = distinct(settled.state)
             if state is settled.state:
@@ -233,7 +227,7 @@ class Annealing:
         first = criticals.beta[0]
         if self.thorough:
             self.least_beta = 0.5 / max(largest_distance(self.engine, self.distortion, settled.state), 1 / self.max_beta)
-            self.places = refilled(self.engine, self.distortion, np.repeat(self.distortion.origin, CHILD_PLACES, axis=0))
+            self.places = refilled(self.engine, self.distortion, np.repeat(self.distortion.origin, BUDGET.child_places, axis=0))
         # Isotropic items give way at every temperature: their critical value is 0, or what rounding makes of it.
         usable = first < np.inf and first * settled.stats.distortion > ISOTROPIC * settled.stats.weight
         beta = BELOW_FIRST * float(first) if usable else 1.0
@@ -259,7 +253,7 @@ class Annealing:
     def _locate(self, low: View, high: View) -> tuple[View, View]:
         """Narrow the interval in which a child began to pay."""
         width = self.schedule.resolution
-        for _ in range(MAX_LOOKS):
+        for _ in range(BUDGET.max_looks):
             if high.beta <= low.beta * width or high.beta <= high.onsets.min() * width:
                 break
             guess = float(high.onsets.min()) * (1 + (width - 1) / 2)
@@ -277,7 +271,7 @@ class Annealing:
         settled = self._settle(with_children(view.state, children, first_id), tightly=tightly)
         if view.settled.free_energy - settled.free_energy <= MIN_GAIN * settled.stats.weight:
             # Each refusal in a row goes twice as far, or items that differ but weigh nothing would be met at every step.
-            self.refusals = min(self.refusals + 1, MAX_REFUSALS)
+            self.refusals = min(self.refusals + 1, BUDGET.max_refusals)
             beta = view.beta * self.schedule.recovery**2 ** (self.refusals - 1)
             return self._settle(view.state.set(beta=beta))
         self.refusals = 0

@@ -12,16 +12,13 @@ from ..engines.base import Engine
 from ..passes.hard import Weights
 from ..passes.samples import NearestOfEach
 from ..passes.several import EachSums, NearestInEach
-from .partition import FALL_TOL, OPTIMISM, PATIENCE, Partition, item_points
-
-# As many alternations at once as keep this many distances; more leave the cache.
-AT_ONCE_DISTANCES, MAX_AT_ONCE = 1 << 16, 32
-BATCH_PASSES = 300
+from .budget import BUDGET
+from .partition import FALL_TOL, Partition, item_points
 
 
 def at_once(engine: Engine, n_components: int) -> int:
     """Alternations that are worth doing side by side."""
-    return int(np.clip(AT_ONCE_DISTANCES // (engine.n_items * n_components), 1, MAX_AT_ONCE))
+    return int(np.clip(BUDGET.at_once_distances // (engine.n_items * n_components), 1, BUDGET.max_at_once))
 
 
 def alternate_each(engine: Engine, distortion: Distortion, starts: Array, bound: float) -> list[Partition | None]:
@@ -32,7 +29,7 @@ def alternate_each(engine: Engine, distortion: Distortion, starts: Array, bound:
     ends: list[Partition | None] = [None] * len(starts)
     runs, centers = np.arange(len(starts)), starts
     labels, before = np.full((engine.n_items, len(starts)), -1, dtype=np.intp), np.full(len(starts), np.inf)
-    for passes in range(BATCH_PASSES):
+    for passes in range(BUDGET.batch_passes):
         found = engine.run(distortion, NearestInEach(centers), {"labels": labels})
         stats: EachSums = found.total
         labels = found.columns["labels"]
@@ -43,8 +40,8 @@ def alternate_each(engine: Engine, distortion: Distortion, starts: Array, bound:
         for run in np.flatnonzero(rest):
             ends[runs[run]] = Partition(labels[:, run].copy(), centers[run].copy(), stats.of(int(run)))
         going = full & ~rest
-        if passes >= PATIENCE:
-            going &= total - OPTIMISM * fall <= bound
+        if passes >= BUDGET.patience:
+            going &= total - BUDGET.optimism * fall <= bound
         if not going.any():
             break
         sums, mass = stats.sums[going], stats.mass[going]

@@ -19,11 +19,12 @@ from ..passes.hard import HardStats
 from ..progress import Monitor, StopRequested, Temperature, plane
 from .anneal import Annealing, Split, tree
 from .bounded import bounded_solver, solver_needs
-from .bounded.assigner import MANY_BOUNDED_ITEMS, Bounded
+from .bounded.assigner import Bounded
 from .bounded.base import Relaxed, loads
 from .bounded.bounds import Bounds, parse_bounds, parse_loads
 from .bounded.dual import weighed
-from .bounded.exhaustive import EVERY_PARTITION, best_of_all
+from .bounded.exhaustive import best_of_all
+from .budget import BUDGET
 from .number import Number, number_of_components
 from .number.cloud import effective_number
 from .partition import (
@@ -48,34 +49,8 @@ from .span import Span, narrow
 from .status import Status
 from .transitions import MIN_PERSISTENCE, most_persistent, persistence
 
-# The annealing sees at most this many items when the number of components is asked for, and per component otherwise: transitions
-# depend on covariances, which a sample gives, and the refinement sees everything.
-RANK_ITEMS, ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT = 2048, 128, 12
-# Swaps are searched for on samples of these sizes, as far as there are more items, before all are seen. The best components of a small
-# sample are not those of all items: with the smallest alone, gamma noise of 70 000 items ended 0.3 % above the best of five k-means
-# runs, with all three 0.5 % below.
-SEARCH_ITEMS = (4096, 16384, 65536)
-# Under bounds they are searched for on so many; components that leave a larger share of the items out of the bounds than this are one
-# start of two, and a good one will do. On more than some thousand items the best free components take many times as long as all that
-# follows: they are sought only where the bounds hardly matter.
-BOUNDED_SEARCH_ITEMS, FAR_OUT, EASY_ITEMS, HARDLY_OUT = 512, 0.1, 1024, 0.02
-# Under bounds, the items on which starts are compared, and the factor by which they grow while there are more.
-REHEARSAL_ITEMS, REHEARSAL_GROWTH = 2048, 8
-# A swap is tried on the first of them for this many items that there are, and so many at most: it should cost less than what follows.
-TRY_ITEMS, MAX_TRIES = 12288, 6
-# The annealing goes so many components, or times as many, beyond the number that the data give: how long that one lasts is read beside
-# those that chance makes.
-ROOM, ROOMS = 4, 1.5
 # max_components when it is not given.
 MAX_COMPONENTS = 32
-# Items from which the plane of the history is taken.
-PLANE_ITEMS = 128
-# What follows the search is counted in first answers (a sketch tried on all items) and in passes (last labels, scales, the certificate).
-END_ANSWERS, END_PASSES = 1.0, 8.0
-# A time limit may be exceeded by this many seconds, or this share of it.
-GRACE_SECONDS, GRACE = 0.5, 0.1
-# Passes at one temperature where the refinement, not the annealing, must converge.
-LOOSE_PASSES = 4
 
 
 # Centres and prices from which to alternate.
@@ -194,7 +169,7 @@ def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
     with team.unhurried():
         search.tried()
         engine.passes += sum({other: other.passes for other in (given, whole, distinct) if other is not engine}.values())
-        basis = plane(item_points(whole, frame, _spaced(whole.n_items, PLANE_ITEMS)))
+        basis = plane(item_points(whole, frame, _spaced(whole.n_items, BUDGET.plane_items)))
         if span is not None:
             search.best = replace(search.best, centers=span.lifted(search.best.centers))
         return _finished(engine, counted, distortion, search, monitor, basis)
@@ -223,7 +198,7 @@ def _penalty(engine: Engine, request: Request) -> float:
 def _small(engine: Engine, distortion: Annealed, request: Request) -> Engine:
     """The items that are annealed."""
     asked = request.n_components
-    few = RANK_ITEMS if asked is None else max(ANNEAL_ITEMS, ANNEAL_ITEMS_PER_COMPONENT * asked)
+    few = BUDGET.rank_items if asked is None else max(BUDGET.anneal_items, BUDGET.anneal_items_per_component * asked)
     return coreset(engine, distortion, few, request.seed)
 
 
@@ -231,14 +206,14 @@ def _first_answer(engine: Engine, small: Engine, distortion: Annealed, request: 
     """As many components as asked for, far apart, within the bounds; and time kept back for what follows the search."""
     wanted = request.n_components or request.min_components
     centers = opened(small, distortion, distortion.origin, wanted)
-    rough = alternate(small, distortion, centers, max_passes=LOOSE_PASSES)
+    rough = alternate(small, distortion, centers, max_passes=BUDGET.loose_passes)
     centers = opened(engine, distortion, centers, wanted) if rough is None or len(centers) < wanted else rough.centers
     bounds = _bounds(engine, request, wanted)
     began = engine.team.clock()
     search = Search.of(bounds, *_within(engine, distortion, bounds, centers))
     seconds = engine.team.clock() - began
-    grace = max(GRACE_SECONDS, GRACE * engine.team.left())
-    engine.team.reserve = max(END_ANSWERS * seconds + END_PASSES * engine.pass_seconds - grace / 2, 0.0)
+    grace = max(BUDGET.grace_seconds, BUDGET.grace * engine.team.left())
+    engine.team.reserve = max(BUDGET.end_answers * seconds + BUDGET.end_passes * engine.pass_seconds - grace / 2, 0.0)
     return search
 
 
@@ -277,13 +252,13 @@ def _anneal(small: Engine, distortion: Annealed, request: Request, monitor: Moni
     careful = asked is None or request.growth is not None
     if search.number is not None:
         found = max(search.number.answer, request.min_components)
-        reached = min(max(found + ROOM, int(ROOMS * found)), request.max_components)
+        reached = min(max(found + BUDGET.room, int(BUDGET.rooms * found)), request.max_components)
     annealing = Annealing(
         engine=small,
         distortion=distortion,
         schedule=_schedule(request),
         tol=request.tol**2 if careful else request.tol,
-        max_passes=request.max_iter if careful else min(request.max_iter, LOOSE_PASSES),
+        max_passes=request.max_iter if careful else min(request.max_iter, BUDGET.loose_passes),
         max_beta=0.01 / max(finest(small, distortion), np.finfo(float).tiny),
         monitor=monitor,
         thorough=careful,
@@ -373,12 +348,12 @@ def _settle(engine: Engine, distinct: Engine, distortion: Annealed, request: Req
 
 def _far_out(engine: Engine, distortion: Annealed, request: Request, search: Search, bounds: Bounds) -> bool:
     """Whether the free components of a sample are too far out of the bounds to become the answer; if so, they are kept."""
-    if engine.n_items <= BOUNDED_SEARCH_ITEMS:
+    if engine.n_items <= BUDGET.bounded_search_items:
         return False
     annealed = search.centers
-    _improve(sample(engine, BOUNDED_SEARCH_ITEMS, request.seed), distortion, request, search, MAX_TRIES)
+    _improve(sample(engine, BUDGET.bounded_search_items, request.seed), distortion, request, search, BUDGET.max_tries)
     free = _placed(engine, distortion, bounds, search.centers)
-    allowed = FAR_OUT if engine.n_items <= EASY_ITEMS else HARDLY_OUT
+    allowed = BUDGET.far_out if engine.n_items <= BUDGET.easy_items else BUDGET.hardly_out
     far = bounds.outside(loads(engine, free.labels, free.n_components)) > allowed * engine.n_items
     search.centers = search.centers if far else annealed
     return far
@@ -399,7 +374,7 @@ def _free_search(engine: Engine, distortion: Annealed, request: Request, search:
     What is better on a sample is tried on all items, and each stage begins at the best of them so far: more time is never worse.
     """
     free = search if bounds is None else Search(None, Free(engine, distortion).assigned, Answer(search.centers))
-    for size in SEARCH_ITEMS:
+    for size in BUDGET.search_items:
         if size >= engine.n_items:
             break
         few = coreset(engine, distortion, size, request.seed, search.centers)
@@ -507,11 +482,11 @@ def _rounded(
     starts = [(relaxed.centers, relaxed.prices), (free.centers, None)]
     if not request.refine:
         best = assigner.assigned(*starts[0])
-    elif engine.n_items <= EVERY_PARTITION:
+    elif engine.n_items <= BUDGET.every_partition:
         best = best_of_all(engine, distortion, assigner)
     elif bounds.outside(free.stats.sizes) == 0 < free.stats.sizes.min():
         return free
-    elif engine.n_items <= MANY_BOUNDED_ITEMS:
+    elif engine.n_items <= BUDGET.many_bounded_items:
         best = refine(engine, distortion, _better_of(assigner, starts, request.max_iter), assigner)
     else:
         best = _rehearsed(engine, distortion, request, assigner, starts, search.sketching)
@@ -522,14 +497,14 @@ def _rehearsed(
     engine: Engine, distortion: Annealed, request: Request, assigner: Bounded, starts: list[Start], keep: Callable[[], Keep]
 ) -> Partition:
     """The better of the starts on samples that grow, each told to a ``keep`` of its own, and then on all items."""
-    size = REHEARSAL_ITEMS
+    size = BUDGET.rehearsal_items
     while 2 * size < engine.n_items:
         small = sample(engine, size, request.seed)
         rehearsal = Bounded(small, distortion, assigner.bounds.scaled(engine.n_items, small.n_items), keep=keep())
         best = _better_of(rehearsal, starts, request.max_iter)
-        if len(starts) > 1 and (n_tries := min(engine.n_items // TRY_ITEMS, MAX_TRIES)):
+        if len(starts) > 1 and (n_tries := min(engine.n_items // BUDGET.try_items, BUDGET.max_tries)):
             best = rehearsed(small, distortion, best, rehearsal, n_tries)
-        starts, size = [(best.centers, best.prices)], size * REHEARSAL_GROWTH
+        starts, size = [(best.centers, best.prices)], size * BUDGET.rehearsal_growth
     return _better_of(assigner, starts, request.max_iter)
 
 

@@ -12,14 +12,10 @@ from .._common.typing import Array, Labels
 from ..distortion.base import Distortion
 from ..engines.base import Engine
 from ..passes.hard import HardStats, Labelled, Nearer, Nearest, OwnAndOther
+from .budget import BUDGET
 
 # Relative fall of the cost below which centres and labels are at rest.
 FALL_TOL = 1e-11
-# After this many passes, an alternation whose cost would stay above the bound even if it fell thirty times as much again as in its last
-# pass is given up. At four times, swaps that pay were given up on continuous data, where the alternation is slow.
-PATIENCE, OPTIMISM = 3, 30
-# Bound on the passes that bring a line to rest: each gains a digit where its items lie within some 30 degrees.
-SHARPENING_PASSES = 50
 # An item nearer to its centre than this many roundings lies on it.
 NEGLIGIBLE = 64.0
 # Items that differ by no more than this many roundings of their size are equal.
@@ -98,7 +94,7 @@ def alternate(
         fall = before - stats.total
         if stats.changed == 0 and fall <= FALL_TOL * stats.total:
             return Partition(labels, centers, stats)
-        if passes >= PATIENCE and stats.total - OPTIMISM * fall > bound:
+        if passes >= BUDGET.patience and stats.total - BUDGET.optimism * fall > bound:
             return None
         before = stats.total
         centers = distortion.center(stats.sums, stats.mass)
@@ -133,7 +129,7 @@ def steps(engine: Engine, distortion: Distortion, part: Partition) -> Array:
 def sharpened(engine: Engine, distortion: Distortion, centers: Array) -> Array:
     """The centres at rest to rounding, for the labels that they give: an alternation stops when the cost no longer falls."""
     (stats, labels), before = nearest_pass(engine, distortion, centers), np.inf
-    for _ in range(SHARPENING_PASSES):
+    for _ in range(BUDGET.sharpening_passes):
         moved = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
         step = float(np.abs(moved - centers).max())
         if step >= before:

@@ -26,50 +26,18 @@ from ..passes.moves import AllDistances, BestMoves, BestPairs, MoveGains
 from ..passes.raw import Keys
 from ..passes.swaps import Sides, SwapCosts, Swaps
 from .batch import alternate_each, at_once, far_apart
+from .budget import BUDGET
 from .partition import Assigner, Distances, Free, Partition, centered, distances, item_points, rank_within
 
 # A result counts as better when the cost falls by more than this fraction.
 GAIN = 1e-9
-# On a sample, by more than this: smaller falls (most are of 1e-6, and each begins the search anew) say nothing about all items.
-SAMPLE_GAIN = 1e-4
-# Items tried as places for a component.
-PLACES = 128
-# On more items than this only alternation and moves see all of them; the swaps were searched for on a sample.
-MANY_ITEMS = 1 << 16
-# A swap that raises the cost by more than this factor before anything adapts is not tried. On 43 problems the swaps that paid started
-# at most 0.3 above; on separated data all start a thousandfold above.
-HOPELESS = 0.5
-# A component reopened elsewhere inside itself must exchange items worth this fraction of its cost to be tried.
-STIR = 0.02
-# Swaps tried before giving up: as many as this many multiplications allow, within bounds. On the same problems the longest run of
-# failures before a success that mattered was 118.
-SWAP_WORK, MIN_SWAPS, MAX_SWAPS = 8e8, 8, 200
-# Starts that owe nothing to the annealing, as many as this many multiplications in one pass of them all allow.
-START_WORK, MAX_STARTS = 1e7, 200
-# With more components than this, and too many items for tries side by side, a swap is tried among the components next to those it closes
-# and opens, so many of each; such tries are cheap, so that there may be this many times as many. Chosen on one problem (gamma, 2000 × 5,
-# 100 components): at rest after 8 s of CPU time, 0.1 % below where tries over all items were, not yet at rest, after 125 s.
-MANY_COMPONENTS, NEIGHBOURS, LOCAL_TRIES = 40, 10, 3
-# A swap that ends this close above the best, relative to items per component, gets its single moves before it is judged.
-NEARLY, NEARLY_ITEMS = 0.01, 0.3
-# A try under bounds, with its exact assignments, costs as much as this many free ones; tries it gets at least, and starts that owe nothing
-# to the annealing at most.
-ASSIGNMENT_PASSES, MIN_BOUNDED_SWAPS, MAX_BOUNDED_STARTS = 100, 10, 40
-# Rounds of single moves, as many as this many multiplications allow; and as many of them for a swap on trial.
-MOVE_WORK, MIN_ROUNDS, MAX_ROUNDS, TRIAL_ROUNDS = 1e8, 2, 60, 8
-# Up to this many items, moves that the estimate does not favour are looked at exactly before the search ends.
-FEW_ITEMS = 256
-# Under bounds on more items than this, the relative gain of a round after which another one is worth it.
-DEAR_ITEMS, WORTH = 1024, 3e-4
-# Passes of the two-way alternation that splits every component.
-SPLIT_PASSES = 6
 
 
 def refine(engine: Engine, distortion: Moving, start: Partition, assigner: Assigner | None = None) -> Partition:
     """Improve a partition until neither swaps nor moves gain; it stays as feasible as the assigner makes it."""
     assigner = assigner or Free(engine, distortion)
     best = start
-    if engine.n_items > MANY_ITEMS:
+    if engine.n_items > BUDGET.many_items:
         moved = _moved(engine, distortion, assigner, best, None)
         return best if moved is best else _resting(assigner, moved)
     if best.n_components == 1 or best.cost == 0 or (assigner.free and separated(engine, distortion, best)):
@@ -77,7 +45,7 @@ def refine(engine: Engine, distortion: Moving, start: Partition, assigner: Assig
     groups = equal_items(engine)
     trials = Trials(engine, distortion, assigner, _fresh(engine, distortion, assigner, best.n_components))
     # Under bounds a round on many items is dear: another one only while they gain what is worth it.
-    worth = WORTH if not assigner.free and engine.n_items > DEAR_ITEMS else 0.0
+    worth = BUDGET.worth if not assigner.free and engine.n_items > BUDGET.dear_items else 0.0
     gain = np.inf
     while gain > worth * best.cost:
         before = best.cost
@@ -100,7 +68,7 @@ def _resting(assigner: Assigner, part: Partition) -> Partition:
 def gains(engine: Engine, distortion: Moving, start: Partition) -> Iterator[Partition]:
     """The partition of a sample, and better ones by swaps alone, each of which gains more than the sample's noise."""
     best: Partition | None = start
-    groups, trials = equal_items(engine), Trials(engine, distortion, Free(engine, distortion), worth=SAMPLE_GAIN)
+    groups, trials = equal_items(engine), Trials(engine, distortion, Free(engine, distortion), worth=BUDGET.sample_gain)
     while best is not None:
         yield best
         if best.n_components == 1 or best.cost == 0 or separated(engine, distortion, best):
@@ -112,7 +80,7 @@ def rehearsed(engine: Engine, distortion: Moving, start: Partition, assigner: As
     """Improve a partition of a sample by swaps alone, while one of ``n_tries`` gains what is worth it."""
     groups, best, gain = equal_items(engine), start, np.inf
     trials = Trials(engine, distortion, assigner)
-    while gain >= WORTH * best.cost:
+    while gain >= BUDGET.worth * best.cost:
         better = _swapped(trials, best, groups, n_tries)
         if better is None:
             break
@@ -132,7 +100,7 @@ def separated(engine: Engine, distortion: Moving, part: Partition) -> bool:
         return False
     closing = np.bincount(part.labels, away.weight * (away.second - away.own), part.n_components)
     merging = _merging(distortion, part).min(axis=1)
-    return bool(np.minimum(closing, merging).min() > (1 + HOPELESS) * part.cost)
+    return bool(np.minimum(closing, merging).min() > (1 + BUDGET.hopeless) * part.cost)
 
 
 def _merging(distortion: Moving, part: Partition) -> Array:
@@ -224,7 +192,7 @@ class Trials:
         known = [best.cost, *self.vain]
         if end.cost >= bound or np.abs(end.cost - np.array(known)).min() <= GAIN * best.cost:
             return None
-        polished = _moved(self.engine, self.distortion, self.assigner, end, None, rounds=TRIAL_ROUNDS)
+        polished = _moved(self.engine, self.distortion, self.assigner, end, None, rounds=BUDGET.trial_rounds)
         if _gains(polished, best):
             return polished
         self.vain.append(end.cost)
@@ -233,9 +201,9 @@ class Trials:
 
 def _fresh(engine: Engine, distortion: Moving, assigner: Assigner, n_components: int) -> Iterator[Array]:
     """Starts from items far apart, as many as are cheap."""
-    count = int(min(START_WORK / (engine.n_items * n_components * (engine.n_dims + 10)), MAX_STARTS))
+    count = int(min(BUDGET.start_work / (engine.n_items * n_components * (engine.n_dims + 10)), BUDGET.max_starts))
     if not assigner.free:
-        count = min(_n_tries(engine.n_items, n_components, engine.n_dims, assigner), MAX_BOUNDED_STARTS)
+        count = min(_n_tries(engine.n_items, n_components, engine.n_dims, assigner), BUDGET.max_bounded_starts)
     return far_apart(engine, distortion, n_components, count, 0) if count else iter(())
 
 
@@ -250,15 +218,15 @@ def _swapped(trials: Trials, best: Partition, groups: Labels, n_tries: int | Non
     places = _places(engine, distortion, best, away, groups)
     bare, merged = _rises(engine, distortion, best, away, places)
     n_tries = n_tries or _n_tries(n_distinct, best.n_components, engine.n_dims, assigner)
-    limit, margin = HOPELESS * best.cost, NEARLY_ITEMS * best.n_components / n_distinct
+    limit, margin = BUDGET.hopeless * best.cost, BUDGET.nearly_items * best.n_components / n_distinct
     # Where all swaps can be tried, none is hopeless: with few items 13 of 948 problems ended above their optimum otherwise, now none.
     if assigner.free and bare.size <= n_tries:
         limit = np.finfo(float).max
     elif assigner.free:
-        margin = min(NEARLY, margin)
+        margin = min(BUDGET.nearly, margin)
     singles = _interleaved(*(_ranked(rises, places, limit) for rises in (bare, merged)))
-    if assigner.free and best.n_components > MANY_COMPONENTS and at_once(engine, best.n_components) == 1:
-        return _locally_swapped(trials, best, places, islice(singles, LOCAL_TRIES * n_tries))
+    if assigner.free and best.n_components > BUDGET.many_components and at_once(engine, best.n_components) == 1:
+        return _locally_swapped(trials, best, places, islice(singles, BUDGET.local_tries * n_tries))
     swapped = chain(_several(bare, places), ([swap] for swap in islice(singles, n_tries)))
     starts = chain((_with_swaps(best, places, swaps) for swaps in swapped), assigner.rearranged(best.centers), trials.fresh)
     return trials.first_gain(best, starts, margin)
@@ -267,7 +235,7 @@ def _swapped(trials: Trials, best: Partition, groups: Labels, n_tries: int | Non
 def _locally_swapped(trials: Trials, best: Partition, places: Places, swaps: Iterator[Swap]) -> Partition | None:
     """Where all swaps lead that gain among the neighbours of what they close and open; None where none does."""
     engine, distortion = trials.engine, trials.distortion
-    near = np.argsort(_merging(distortion, best), axis=1, kind="stable")[:, :NEIGHBOURS]
+    near = np.argsort(_merging(distortion, best), axis=1, kind="stable")[:, : BUDGET.neighbours]
     touched = np.zeros(best.n_components, dtype=bool)
     labels, centers = best.labels.copy(), best.centers.copy()
     for swap in swaps:
@@ -281,7 +249,7 @@ def _locally_swapped(trials: Trials, best: Partition, places: Places, swaps: Ite
         here = centered(part, distortion, np.searchsorted(chosen, labels[items]), centers[chosen])
         moved = centers[chosen]
         moved[np.searchsorted(chosen, swap.closed)] = places.centers[swap.place]
-        margin = min(NEARLY, NEARLY_ITEMS * len(chosen) / len(items))
+        margin = min(BUDGET.nearly, BUDGET.nearly_items * len(chosen) / len(items))
         found = Trials(part, distortion, Free(part, distortion), worth=trials.worth).first_gain(here, iter([moved]), margin)
         if found is not None:
             labels[items], centers[chosen], touched[ends] = chosen[found.labels], found.centers, True
@@ -292,10 +260,10 @@ def _locally_swapped(trials: Trials, best: Partition, places: Places, swaps: Ite
 
 
 def _n_tries(n_items: int, n_components: int, n_dims: int, assigner: Assigner) -> int:
-    allowed = SWAP_WORK / (n_items * n_components * (n_dims + 10))
+    allowed = BUDGET.swap_work / (n_items * n_components * (n_dims + 10))
     if assigner.free:
-        return int(np.clip(allowed, MIN_SWAPS, MAX_SWAPS))
-    return int(np.clip(allowed / ASSIGNMENT_PASSES, MIN_BOUNDED_SWAPS, MAX_SWAPS))
+        return int(np.clip(allowed, BUDGET.min_swaps, BUDGET.max_swaps))
+    return int(np.clip(allowed / BUDGET.assignment_passes, BUDGET.min_bounded_swaps, BUDGET.max_swaps))
 
 
 def _with_swaps(best: Partition, places: Places, swaps: list[Swap]) -> Array:
@@ -310,10 +278,10 @@ def _places(engine: Engine, distortion: Moving, best: Partition, away: Distances
     cost = away.weight * away.own
     order = np.argsort(away.own, kind="stable")
     running = np.cumsum(cost[order])
-    steps = (np.arange(PLACES) + 0.5) / PLACES * running[-1]
+    steps = (np.arange(BUDGET.places) + 0.5) / BUDGET.places * running[-1]
     index = order[np.minimum(np.searchsorted(running, steps), len(order) - 1)]
     heavy = np.flatnonzero(away.weight > 0)
-    if len(np.unique(groups[heavy])) <= PLACES:
+    if len(np.unique(groups[heavy])) <= BUDGET.places:
         index = heavy
     index = np.concatenate([index, _first_of_each(best.labels, -cost)])
     index = index[np.unique(groups[index], return_index=True)[1]]
@@ -335,7 +303,7 @@ def _halves(engine: Engine, distortion: Moving, best: Partition, away: Distances
     farthest = _first_of_each(best.labels, -away.own * (away.weight > 0))
     halves = np.stack([best.centers, best.centers])
     halves[1, best.labels[farthest]] = item_points(engine, distortion, farthest)
-    for _ in range(SPLIT_PASSES):
+    for _ in range(BUDGET.split_passes):
         side = engine.run(distortion, Sides(halves), {"labels": best.labels}).total
         both = (side.mass > 0).all(axis=0)[:, None]
         moved = [distortion.center(sums, _positive(mass)) for sums, mass in zip(side.sums, side.mass, strict=True)]
@@ -357,7 +325,7 @@ def _rises(engine: Engine, distortion: Moving, best: Partition, away: Distances,
     costs: SwapCosts = engine.run(distortion, work, columns).total
     merged = _merging(distortion, best).min(axis=1) - costs.gain[:, None]
     # A component reopened inside itself that neither loses nor gains items leads back to where it was.
-    still = np.flatnonzero(costs.stir < STIR * best.stats.cost[places.home])
+    still = np.flatnonzero(costs.stir < BUDGET.stir * best.stats.cost[places.home])
     costs.bare[still, places.home[still]] = merged[still, places.home[still]] = np.inf
     return costs.bare, merged
 
@@ -386,7 +354,7 @@ def _several(rises: Array, places: Places) -> Iterator[list[Swap]]:
     """Sets of swaps that pay as they are and touch different components: all of them, then half as many, … down to two."""
     used: set[int] = set()
     swaps = []
-    for swap in sorted(islice(_ranked(rises, places, 0.0), 2 * MAX_SWAPS), key=lambda swap: swap.rise):
+    for swap in sorted(islice(_ranked(rises, places, 0.0), 2 * BUDGET.max_swaps), key=lambda swap: swap.rise):
         touched = {int(places.home[swap.place]), swap.closed}
         if not touched & used:
             used |= touched
@@ -453,15 +421,15 @@ def _moved(
             moves = moves or _exchanges(engine, distortion, best, refused)
         if moves:
             best = _verified(engine, distortion, assigner, best, moves, refused)
-        elif exactly or rounds or engine.n_items > FEW_ITEMS:
+        elif exactly or rounds or engine.n_items > BUDGET.few_items:
             break
         exactly = not moves
     return best
 
 
 def _n_rounds(engine: Engine, part: Partition) -> int:
-    allowed = MOVE_WORK / (engine.n_items * part.n_components * (engine.n_dims + 10))
-    return int(np.clip(allowed, MIN_ROUNDS, MAX_ROUNDS))
+    allowed = BUDGET.move_work / (engine.n_items * part.n_components * (engine.n_dims + 10))
+    return int(np.clip(allowed, BUDGET.min_rounds, BUDGET.max_rounds))
 
 
 def _move_gains(engine: Engine, distortion: Moving, best: Partition, groups: Labels | None) -> tuple[Array, Labels]:

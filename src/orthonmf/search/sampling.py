@@ -9,17 +9,13 @@ from ..distortion.base import Distortion
 from ..engines.base import Engine
 from ..passes.raw import Keys
 from ..passes.samples import LeastCost, Shares, ShareSums
+from .budget import BUDGET
 from .partition import item_points
-
-# Equal items are merged where a copy of all items takes no more numbers than this.
-MERGE_NUMBERS = 1 << 22
-# Centres about which a sample is drawn where there are no components yet, and the items among which they are found.
-ROUGH_CENTERS, ROUGH_ITEMS = 16, 1024
 
 
 def mergeable(engine: Engine) -> bool:
     """Whether a copy of the items is small enough for ``merged``."""
-    return engine.n_items * max(engine.row_width, 1) <= MERGE_NUMBERS
+    return engine.n_items * max(engine.row_width, 1) <= BUDGET.merge_numbers
 
 
 def merged(engine: Engine) -> tuple[Engine, Labels]:
@@ -52,8 +48,8 @@ def coreset(engine: Engine, distortion: Distortion, n_items: int, seed: int, cen
     if engine.n_items <= n_items:
         return engine if engine.dtype == np.float64 else engine.select(np.arange(engine.n_items))
     if centers is None:
-        first = coreset(engine, distortion, ROUGH_ITEMS, seed, distortion.origin)
-        centers = _apart(first, distortion, ROUGH_CENTERS, seed)
+        first = coreset(engine, distortion, BUDGET.rough_items, seed, distortion.origin)
+        centers = _apart(first, distortion, BUDGET.rough_centers, seed)
     return _drawn(engine, distortion, centers, n_items, seed)
 
 

@@ -17,10 +17,7 @@ from ..distortion.base import Distortion
 from ..engines.base import Engine
 from ..engines.dense import DenseEngine
 from ..passes.raw import Keys
-
-# Items that are held in their span, at most; so many multiplications it may take to find it (some seconds of one core), and so many
-# bytes of items are formed at a time.
-SPAN_ITEMS, SPAN_WORK, SPAN_BYTES = 2048, 1e11, 8 << 20
+from .budget import BUDGET
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class Span:
         _, first, group = np.unique(keys, return_index=True, return_inverse=True)
         n_lead = distortion.origin.shape[1] - engine.n_dims
         lead, rest, length = np.empty((len(first), n_lead)), np.empty((len(first), engine.n_dims)), np.empty(len(first))
-        height = max(SPAN_BYTES // (8 * engine.n_dims), 1)
+        height = max(BUDGET.span_bytes // (8 * engine.n_dims), 1)
         for start in range(0, len(first), height):
             where = slice(start, start + height)
             few = engine.select(first[where])
@@ -75,7 +72,7 @@ class Span:
 def narrow(engine: Engine) -> bool:
     """Whether items take fewer numbers in their span than they have, and it is soon found."""
     work = float(engine.n_items) ** 2 * engine.n_dims
-    return engine.n_items <= SPAN_ITEMS and engine.n_items + 1 < engine.row_width and work <= SPAN_WORK
+    return engine.n_items <= BUDGET.span_items and engine.n_items + 1 < engine.row_width and work <= BUDGET.span_work
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,15 @@ from ..distortion.base import Items, Pairs, Splitting, between
 from ..engines.base import Engine
 from ..passes.critical import Children, ChildSums, Farthest, Largest, MeanDistances, Moments, Scan, ScanSums, WorstExplained
 from ..passes.state import State, normalised_log
+from .budget import BUDGET
 from .gibbs import Settled
 
-# Relative change of a critical value at which its iteration stops, and the passes it may take.
-CRITICAL_TOL, CRITICAL_PASSES = 1e-3, 16
+# Relative change of a critical value at which its iteration stops.
+CRITICAL_TOL = 1e-3
 # Steps at which a child is tried, in units of 1/√(2β), on both sides of each centre: 0.3 · 1.5^s reaches 26 widths.
 SCAN_STEPS = 0.3 * 1.5 ** np.arange(12)
 # Up to this excess the slope of c tells where a child far from all centres began to pay.
 KNOWN = 0.05
-# Places from which children far from all centres are looked for, and the steps taken from each.
-CHILD_PLACES, PLACE_STEPS = 32, 3
 # Children with β‖y − y'‖² below this are one; and one that is nearer to a centre than this is the centre, give or take rounding.
 ONE_PLACE, FAR = 1.0, 1e-2
 # A child pays when c exceeds Σ ω by this; below, rounding and the residual of a settled state could do it.
@@ -86,7 +85,7 @@ def critical_values(
     *,
     start: Array | None = None,
     tol: float = CRITICAL_TOL,
-    max_passes: int = CRITICAL_PASSES,
+    max_passes: int = BUDGET.critical_passes,
 ) -> Criticals:
     """Least ψᵀNψ / ψᵀRψ of every component: a locally optimal iteration on three vectors, all components at once."""
     centers = at.state.centers
@@ -212,7 +211,7 @@ def elsewhere(engine: Engine, distortion: Splitting, at: Settled, places: Array)
     """
     state = at.state
     survey = engine.run(distortion, MeanDistances(state)).columns
-    for _ in range(PLACE_STEPS):
+    for _ in range(BUDGET.place_steps):
         gains: ChildSums = engine.run(distortion, Children(state.beta, places), survey).total
         places = distortion.center(gains.sums, np.maximum(gains.mass, np.finfo(float).tiny))
     gains = engine.run(distortion, Children(state.beta, places), survey).total

@@ -13,7 +13,7 @@ from orthonmf.engines import ThreadTeam
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.search.bounded.assigner import Bounded
 from orthonmf.search.bounded.bounds import parse_bounds
-from orthonmf.search.bounded.exhaustive import EVERY_PARTITION
+from orthonmf.search.budget import BUDGET
 from orthonmf.search.partition import labelled_pass, steps
 
 SCALINGS = ("item", "none")
@@ -62,7 +62,7 @@ class TestFewItems:
     @pytest.mark.parametrize("seed", range(24))
     def test_fit_finds_the_optimum_under_bounds(self, seed):
         rng = np.random.default_rng(seed)
-        n_items, scaling = int(rng.integers(4, EVERY_PARTITION)), SCALINGS[seed % 2]
+        n_items, scaling = int(rng.integers(4, BUDGET.every_partition)), SCALINGS[seed % 2]
         n_components = int(rng.integers(2, min(n_items, 4) + 1))
         X = rng.gamma(1.0, 2.0, (n_items, int(rng.integers(2, 4)))).round(2) + 0.01
         weight = rng.gamma(1.0, size=n_items) if seed % 3 == 0 else None

@@ -13,19 +13,13 @@ from ...distortion.base import Distortion
 from ...engines.base import Engine
 from ...engines.threads import ThreadTeam
 from ...passes.hard import Costs
-from ..partition import FALL_TOL, OPTIMISM, PATIENCE, Keep, Partition, centered, forget, labelled_pass, rank_within, steps
+from ..budget import BUDGET
+from ..partition import FALL_TOL, Keep, Partition, centered, forget, labelled_pass, rank_within, steps
 from .assignment import BLOCK, certify, draft, transport
 from .bounds import Bounds
 
-# On more items than this an alternation ends when its centres are steady: when one more step would move none by more than this, relative
-# to the spread of its own component. A certificate allows 2e-3; rounding and the last labels need some of it.
-MANY_BOUNDED_ITEMS, STEADY = 4096, 1e-3
-# While more labels than this share change, as large a share of the items may be out of place: the last ones take most of the time.
-LOOSE = 0.02
 # A gap that needs no better prices.
 PROVEN = 1e-9
-# Costs held between the passes of one assignment; more are computed anew in every pass.
-HELD_COSTS = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -58,7 +52,7 @@ class ItemCosts:
 
     def held(self) -> ItemCosts | Array:
         """The costs as an array, where they are few."""
-        if self.n_items * self.n_components > HELD_COSTS:
+        if self.n_items * self.n_components > BUDGET.held_costs:
             return self
         return self.engine.run(self.distortion, Costs(self.centers)).columns["costs"]
 
@@ -233,8 +227,8 @@ class Bounded:
         While many labels change, a few items may be out of place. On many items it ends as soon as the centres are steady: the last
         labels at the border take as long as all the others.
         """
-        before, many = None, self.engine.n_items > MANY_BOUNDED_ITEMS
-        loose = 0 if self.bounds.soft else int(LOOSE * self.engine.n_items)
+        before, many = None, self.engine.n_items > BUDGET.many_bounded_items
+        loose = 0 if self.bounds.soft else int(BUDGET.loose * self.engine.n_items)
         for passes in range(max_passes):
             part = self.assigned(centers, prices, loose)
             if not loose:
@@ -244,7 +238,7 @@ class Bounded:
             steady = many and self._steady(part)
             if not loose and (steady or (changed == 0 and fall <= FALL_TOL * part.cost)):
                 return replace(part, at_rest=True)
-            if passes >= PATIENCE and part.cost - OPTIMISM * abs(fall) > bound:
+            if passes >= BUDGET.patience and part.cost - BUDGET.optimism * abs(fall) > bound:
                 return None
             loose = 0 if steady or changed <= loose else loose
             before, prices = part, part.prices
@@ -263,12 +257,12 @@ class Bounded:
             self.keep(part)
             if self._steady(part):
                 return replace(part, at_rest=True)
-            centers = self._centers(part, self.engine.n_items <= MANY_BOUNDED_ITEMS)
+            centers = self._centers(part, self.engine.n_items <= BUDGET.many_bounded_items)
         return part
 
     def _steady(self, part: Partition) -> bool:
         """Whether one more step would move no centre by more than a certificate allows."""
-        return steps(self.engine, self.distortion, part).max() <= STEADY
+        return steps(self.engine, self.distortion, part).max() <= BUDGET.steady
 
     def _centers(self, part: Partition, all_the_way: bool) -> Array:
         """One step towards the best centres for the labels, or all the way."""

@@ -25,6 +25,7 @@ from ...passes.hard import Weights
 from ...passes.priced import Priced, PricedStats, PricedSums, priced_soft
 from ...passes.state import State
 from ...progress import Monitor, Temperature
+from ..budget import BUDGET
 from ..partition import Partition, finest, spread
 from ..status import Status
 from ..transitions import critical_values
@@ -34,13 +35,13 @@ from .options import LEAST_GROWTH, Options, option
 
 # Least entropy weight of an item, as a fraction of the mean.
 FLOOR = 1e-3
-# Newton steps for the prices at one set of centres, and the violation of a bound, as a fraction of the items, at which they end: on the
-# way, and at the last temperature.
-PRICE_STEPS, PRICE_TOL, LAST_PRICE_TOL = 30, 1e-4, 1e-9
-# Relative fall of the Lagrangian at which the centres rest, and the alternations they may take at one temperature.
-PRICED_TOL, ALTERNATIONS = 1e-5, 10
+# The violation of a bound, as a fraction of the items, at which Newton's steps for the prices end: on the way, and at the last
+# temperature.
+PRICE_TOL, LAST_PRICE_TOL = 1e-4, 1e-9
+# Relative fall of the Lagrangian at which the centres are at rest.
+PRICED_TOL = 1e-5
 # The last temperature is settled until the KKT residual is below this.
-KKT_TOL, KKT_ALTERNATIONS = 1e-6, 100
+KKT_TOL = 1e-6
 # The annealing starts below the first critical value and ends where responsibilities are hard.
 START, GROWTH, STOP = 0.5, 1.5, 300.0
 # Ridge of Newton's equations, relative to the largest curvature there can be.
@@ -129,7 +130,7 @@ class Dual:
     def priced_out(self, priced: Priced, tol: float) -> tuple[Priced, PricedStats]:
         """Prices that maximise the dual at fixed centres: projected Newton with a line search."""
         stats = self.stats(priced)
-        for _ in range(PRICE_STEPS):
+        for _ in range(BUDGET.price_steps):
             wrong = self.violation(priced, stats)
             if np.abs(wrong).max() <= tol * self.engine.n_items:
                 break
@@ -181,7 +182,7 @@ class Dual:
 
     # -- one temperature --------------------------------------------------------------------------------------------------------
 
-    def rest(self, priced: Priced, *, tol: float | None = None, alternations: int = ALTERNATIONS) -> Resting:
+    def rest(self, priced: Priced, *, tol: float | None = None, alternations: int = BUDGET.alternations) -> Resting:
         """Alternate exact prices and centres; the Lagrangian never rises. With ``tol``, until the KKT residual is below it."""
         before = np.inf
         for _ in range(alternations):
@@ -221,7 +222,7 @@ class Dual:
             at = self._split(self.rest(replace(at.priced, beta=beta)))
             self._report(at, self.engine.passes - before)
             beta *= self.growth
-        return self.rest(at.priced, tol=KKT_TOL, alternations=KKT_ALTERNATIONS)
+        return self.rest(at.priced, tol=KKT_TOL, alternations=BUDGET.kkt_alternations)
 
     def _split(self, at: Resting) -> Resting:
         """Split every centre that is past its critical value and stands for several slots, where that lowers the free energy."""
@@ -281,10 +282,6 @@ class Dual:
         return centers, prices
 
 
-# Items on which the prices are annealed, at least and per component; the exact assignment sees all.
-SAMPLE_ITEMS, SAMPLE_PER_COMPONENT = 256, 16
-
-
 def solve(
     engine: Engine,
     distortion: Splitting,
@@ -296,7 +293,7 @@ def solve(
     offer: Offer = forgo,
 ) -> Relaxed:
     """Anneal centres and prices under the bounds, on the sample of large data that ``seed`` draws; nothing is offered on the way."""
-    few = max(SAMPLE_ITEMS, SAMPLE_PER_COMPONENT * len(bounds.upper))
+    few = max(BUDGET.sample_items, BUDGET.sample_per_component * len(bounds.upper))
     small = sample(engine, few, seed)
     here = bounds.scaled(engine.n_items, small.n_items)
     dual = Dual(small, distortion, here, monitor, parameters.growth, bounds.penalty)
@@ -314,7 +311,7 @@ def weighed(engine: Engine, distortion: Splitting, bounds: Bounds, monitor: Moni
     dual = Dual(engine, distortion, bounds, monitor, penalty=bounds.penalty)
     priced = Priced(relaxed.beta, relaxed.centers, tuple((j,) for j in range(len(relaxed.prices))), relaxed.prices)
     best = None
-    for _ in range(KKT_ALTERNATIONS):
+    for _ in range(BUDGET.kkt_alternations):
         priced, _ = dual.priced_out(priced, PRICE_TOL)
         found = Relaxed(priced.centers, priced.prices, 0.0).nearest(engine, distortion)
         found = replace(found, prices=priced.prices, charge=bounds.charge(loads(engine, found.labels, len(bounds.upper))))

@@ -11,9 +11,6 @@ from ...passes.hard import Weights
 from ..partition import Partition, centered, item_points
 from .assigner import Bounded
 
-# Up to this many items all partitions are compared: n items have 3ⁿ pairs of a set and a subset, nine some 20 000.
-EVERY_PARTITION = 9
-
 
 def best_of_all(engine: Engine, distortion: Moving, assigner: Bounded) -> Partition:
     """The best partition of few items.

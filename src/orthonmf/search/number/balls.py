@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._common.typing import Array, Labels
+from ..budget import BUDGET
 from .cloud import Cloud
 
-# Steps of EM, and the gain per item at which it ends.
-EM_STEPS, EM_TOL = 30, 1e-4
+# The gain per item at which EM ends.
+EM_TOL = 1e-4
 # A variance is held towards that of all by as much as this many items: of few items it is too small by chance.
 PRIOR_ITEMS = 1.0
 
@@ -47,7 +48,7 @@ def n_parameters(count: int, n_dims: int) -> int:
     return count * (n_dims + 2) - 1
 
 
-def fitted(cloud: Cloud, resp: Array, steps: int = EM_STEPS) -> Balls:
+def fitted(cloud: Cloud, resp: Array, steps: int = BUDGET.em_steps) -> Balls:
     """EM from responsibilities (n, m)."""
     before = -np.inf
     for _ in range(steps):

@@ -10,15 +10,12 @@ import numpy as np
 from ..._common.typing import Array, Labels
 from ...distortion.base import Distortion
 from ...engines.base import Engine
+from ..budget import BUDGET
 from .balls import Balls, fitted, n_parameters, one_hot, ward_joins, ward_labels
 from .cloud import Cloud, clouds_of
 from .confidence import agreements, component_agreement, gain_test
 from .merging import Join, axes_of, decided, joins_of
 
-# Balls are tried up to this many times the largest number of components: a part that is no ball takes several.
-BALLS_PER_COMPONENT = 2
-# Numbers of balls tried after the best one: a likelihood that fell for so long does not come back.
-BALL_PATIENCE = 6
 # A coarser number is a level when the join below it costs this many times what the join down to it did (Ward's costs): joining pairs of
 # pairs costs two to three times as much as joining the pairs, whatever the data.
 LEVEL_RATIO = 4.0
@@ -131,13 +128,13 @@ def number_of_components(engine: Engine, distortion: Distortion, most: int, evid
 def _fits(cloud: Cloud, most: int) -> _Fits:
     """Balls for every number up to ``most``, and beyond while more of them pay."""
     n_dims = cloud.points.shape[1]
-    cap = max(min(BALLS_PER_COMPONENT * most, len(cloud.points), int(cloud.n_items) // 2), 1)
+    cap = max(min(BUDGET.balls_per_component * most, len(cloud.points), int(cloud.n_items) // 2), 1)
     fits = _Fits({}, {})
     for labels in reversed(list(ward_labels(cloud.points, cloud.weight * cloud.precision, cap))):
         balls = fitted(cloud, one_hot(labels))
         fits.balls[balls.count] = balls
         fits.score[balls.count] = balls.log_likelihood - cloud.toll * n_parameters(balls.count, n_dims)
-        if balls.count > max(most, fits.best + BALL_PATIENCE):
+        if balls.count > max(most, fits.best + BUDGET.ball_patience):
             break
     return fits
 

@@ -12,14 +12,11 @@ import scipy.linalg
 from ..._common.typing import Array
 from ...distortion.base import Distortion, mean_of
 from ...engines.base import Engine
+from ..budget import BUDGET
 from .edge import Edge, n_signals
 
 # No component varies less than this share of the noise of all: components may differ in their noise.
 NOISE_SHARE = 0.5
-# Numbers in which the edge of noise is looked for, and items at least.
-EDGE_NUMBERS, EDGE_ITEMS = 1 << 23, 256
-# Numbers in which steps of the values are looked for.
-GRID_NUMBERS = 1 << 24
 # Steps below this fraction of a feature's range are rounding.
 LEAST_STEP = 1e-7
 # Variance, relative to the whole, below which points coincide.
@@ -151,7 +148,7 @@ def _edge(raw: Any, share: Array, mean: Array | None, left: Array, copies: Array
     """The edge of noise among the eigenvalues of Σ share x xᵀ; items stand for ``copies`` (n,) each, and for all as many as can be held."""
     used = np.flatnonzero(share)
     ref = np.zeros(len(raw.total(np.zeros(raw.n_items)))) if mean is None else mean
-    most = max(EDGE_NUMBERS // len(ref), EDGE_ITEMS)
+    most = max(BUDGET.edge_numbers // len(ref), BUDGET.edge_items)
     some = used[np.linspace(0, len(used) - 1, min(len(used), most)).astype(int)]
     items = raw.framed(None, None if mean is None else np.ones(raw.n_items), ref).take(some)
     items *= np.sqrt(share[some] * (copies[used].sum() / copies[some].sum()))[:, None]
@@ -193,7 +190,7 @@ def _centred(points: Array, weight: Array, count: int) -> Array:
 def _blur(raw: Any, sq: Array, used: Array, lines: bool) -> float:
     """Variance that steps of the values hide, per direction: the mean of δ²/12 over the features; 0 where there are no steps."""
     n_dims = len(raw.total(np.zeros(raw.n_items)))
-    if raw.n_items * n_dims > GRID_NUMBERS:
+    if raw.n_items * n_dims > BUDGET.grid_numbers:
         return 0.0
     columns = np.sort(raw.framed(None, None, np.zeros(n_dims)).take(np.arange(raw.n_items)), axis=0)
     gaps, reach = np.diff(columns, axis=0), columns[-1] - columns[0]

@@ -7,18 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._common.typing import Array, Labels
+from ..budget import BUDGET
 from .balls import fitted, one_hot, ward_labels
 from .cloud import Cloud
 from .merging import Axes, axes_of
-
-# Draws from the model of the null hypothesis: p-values are multiples of one hundredth.
-DRAWS = 99
-# Items of a draw, at most: more make the test no more telling than its model is true.
-DRAW_ITEMS = 1024
-# Steps that bring a model to a draw, as they brought it to the data; and steps of the two normals along one axis.
-MODEL_STEPS, AXIS_STEPS = 2, 16
-# Halves of the items, and steps of EM on each.
-HALVES, HALF_STEPS = 6, 4
 
 
 @dataclass(frozen=True)
@@ -63,7 +55,7 @@ class _Normals:
         return points, labels
 
 
-def gain_test(cloud: Cloud, labels: Labels, seed: int = 0, draws: int = DRAWS) -> float:
+def gain_test(cloud: Cloud, labels: Labels, seed: int = 0, draws: int = BUDGET.draws) -> float:
     """How often chance gains as much by one component more as the data do, if the components ``labels`` (n,) are right.
 
     The null hypothesis is a mixture of one normal component for each label, fitted; the statistic is the log-likelihood gained by
@@ -71,7 +63,7 @@ def gain_test(cloud: Cloud, labels: Labels, seed: int = 0, draws: int = DRAWS) -
     """
     model, gain = _split_gain(cloud, one_hot(labels))
     rng = np.random.default_rng(seed)
-    n_items = int(np.clip(round(cloud.n_items), 2, DRAW_ITEMS))
+    n_items = int(np.clip(round(cloud.n_items), 2, BUDGET.draw_items))
     scale = cloud.n_items / n_items
     as_much = 0
     for _ in range(draws):
@@ -83,7 +75,7 @@ def gain_test(cloud: Cloud, labels: Labels, seed: int = 0, draws: int = DRAWS) -
 
 def _split_gain(cloud: Cloud, resp: Array) -> tuple[_Normals, float]:
     """The mixture that responsibilities (n, m) lead to, and what splitting one of its components in two gains at most."""
-    for _ in range(MODEL_STEPS):
+    for _ in range(BUDGET.model_steps):
         model = _Normals.of(cloud, resp * cloud.weight[:, None])
         resp = model.resp(cloud)
     weighted = resp * cloud.weight[:, None]
@@ -102,7 +94,7 @@ def _two_or_one(along: Array, weighted: Array, mass: Array, floor: float) -> Arr
     single = -0.5 * (mass * np.log(variance) + total / variance)
     right = (along > 0).astype(float)
     linear, whole = weighted * along, (weighted * along).sum(axis=0)
-    for _ in range(AXIS_STEPS):
+    for _ in range(BUDGET.axis_steps):
         share = np.clip((weighted * right).sum(axis=0) / mass, 1e-6, 1 - 1e-6)
         part = (linear * right).sum(axis=0)
         upper, lower = part / (share * mass), (whole - part) / ((1 - share) * mass)
@@ -119,15 +111,15 @@ def agreements(cloud: Cloud, labels: dict[int, Labels], answer: int, seed: int =
     """Partitions into ``answer`` components from halves of the items, and for every number how far halves agree with ``labels``."""
     rng = np.random.default_rng(seed)
     most = max(labels)
-    partitions, found = [], np.full((HALVES, most), np.nan)
-    for half in range(HALVES):
+    partitions, found = [], np.full((BUDGET.halves, most), np.nan)
+    for half in range(BUDGET.halves):
         chosen = np.sort(rng.permutation(len(cloud.points))[: max(len(cloud.points) // 2, 2)])
         small = Cloud(cloud.points[chosen], cloud.weight[chosen], cloud.noise, cloud.blur, chosen, cloud.precision[chosen])
         for part in ward_labels(small.points, small.weight * small.precision, most):
             count = len(np.unique(part))
             if count not in labels:
                 continue
-            resp = fitted(small, one_hot(part), HALF_STEPS).resp
+            resp = fitted(small, one_hot(part), BUDGET.half_steps).resp
             whole = _Normals.balls(small, resp * small.weight[:, None]).resp(cloud).argmax(axis=1)
             found[half, count - 1] = adjusted_rand(labels[count], whole, cloud.weight)
             if count == answer:

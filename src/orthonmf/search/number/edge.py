@@ -13,11 +13,10 @@ import numpy as np
 from scipy.sparse.linalg import svds
 
 from ..._common.typing import Array, Labels
+from ..budget import BUDGET
 
 # With fewer dimensions than this the median direction may carry signal: all of them are taken.
 FEW_DIMS = 4
-# Draws of the signs, at least and at most, and the numbers that they take together: of large matrices the edge varies little.
-SIGN_DRAWS, DRAW_NUMBERS = (3, 8), 1 << 22
 # An eigenvalue stands out by this many standard deviations of the draws above their mean, and by this many times n^(−2/3) of it: so much
 # the largest eigenvalue varies (Tracy and Widom).
 DEVIATIONS, LEAST_MARGIN = 2.0, 2.0
@@ -94,7 +93,7 @@ class Edge:
         scale = max(float(np.abs(rest).max(initial=0.0)), float(np.finfo(np.float32).tiny))
         rest /= scale
         rng = np.random.default_rng(seed)
-        draws = int(np.clip(DRAW_NUMBERS // rest.size, *SIGN_DRAWS))
+        draws = int(np.clip(BUDGET.draw_numbers // rest.size, *BUDGET.sign_draws))
         found = np.array([scale * _largest_singular(_signed(rest, rng)) for _ in range(draws)]) ** 2
         mean = float(found.mean())
         return mean + max(DEVIATIONS * float(found.std(ddof=1)), LEAST_MARGIN * self.n_items ** (-2 / 3) * mean)

@@ -1,0 +1,206 @@
+"""How long to search: every constant that trades time for quality, each with what it was chosen by.
+
+What is true (roundings, tolerances of a claim, evidence) stays with its formula.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Efforts of the stages of a fit."""
+
+    # -- The whole -------------------------------------------------------------------------------------------------------------------------
+    # The annealing sees at most this many items when the number of components is asked for, and per component otherwise: transitions
+    # depend on covariances, which a sample gives, and the refinement sees everything.
+    rank_items: int = 2048
+    anneal_items: int = 128
+    anneal_items_per_component: int = 12
+    # Swaps are searched for on samples of these sizes, as far as there are more items, before all are seen. The best components of a
+    # small sample are not those of all items: with the smallest alone, gamma noise of 70 000 items ended 0.3 % above the best of five
+    # k-means runs, with all three 0.5 % below.
+    search_items: tuple[int, ...] = (4096, 16384, 65536)
+    # Under bounds they are searched for on so many; components that leave a larger share of the items out of the bounds than this are
+    # one start of two, and a good one will do. On more than some thousand items the best free components take many times as long as all
+    # that follows: they are sought only where the bounds hardly matter.
+    bounded_search_items: int = 512
+    far_out: float = 0.1
+    easy_items: int = 1024
+    hardly_out: float = 0.02
+    # Under bounds, the items on which starts are compared, and the factor by which they grow while there are more.
+    rehearsal_items: int = 2048
+    rehearsal_growth: int = 8
+    # A swap is tried on the first of them for this many items that there are, and so many at most: it should cost less than what
+    # follows.
+    try_items: int = 12288
+    max_tries: int = 6
+    # The annealing goes so many components, or times as many, beyond the number that the data give: how long that one lasts is read
+    # beside those that chance makes.
+    room: int = 4
+    rooms: float = 1.5
+    # Items from which the plane of the history is taken.
+    plane_items: int = 128
+    # What follows the search is counted in first answers (a sketch tried on all items) and in passes (last labels, scales, the
+    # certificate).
+    end_answers: float = 1.0
+    end_passes: float = 8.0
+    # A time limit may be exceeded by this many seconds, or this share of it.
+    grace_seconds: float = 0.5
+    grace: float = 0.1
+    # Passes at one temperature where the refinement, not the annealing, must converge.
+    loose_passes: int = 4
+
+    # -- Annealing -------------------------------------------------------------------------------------------------------------------------
+    # Where children part slowly, as many rounds of passes more.
+    split_rounds: int = 4
+    # Looks between the β before and after a transition before it is taken where it is.
+    max_looks: int = 12
+    # How often the step after a refused split is doubled.
+    max_refusals: int = 4
+
+    # -- Phase transitions -----------------------------------------------------------------------------------------------------------------
+    # Passes that a critical value may take.
+    critical_passes: int = 16
+    # Places from which children far from all centres are looked for, and the steps taken from each.
+    child_places: int = 32
+    place_steps: int = 3
+
+    # -- Alternation -----------------------------------------------------------------------------------------------------------------------
+    # After this many passes, an alternation whose cost would stay above the bound even if it fell thirty times as much again as in its
+    # last pass is given up. At four times, swaps that pay were given up on continuous data, where the alternation is slow.
+    patience: int = 3
+    optimism: int = 30
+    # Bound on the passes that bring a line to rest: each gains a digit where its items lie within some 30 degrees.
+    sharpening_passes: int = 50
+
+    # -- Alternations side by side ---------------------------------------------------------------------------------------------------------
+    # As many alternations at once as keep this many distances; more leave the cache.
+    at_once_distances: int = 1 << 16
+    max_at_once: int = 32
+    batch_passes: int = 300
+
+    # -- Refinement ------------------------------------------------------------------------------------------------------------------------
+    # On a sample a result counts as better when the cost falls by more than this fraction: smaller falls (most are of 1e-6, and each
+    # begins the search anew) say nothing about all items.
+    sample_gain: float = 1e-4
+    # Items tried as places for a component.
+    places: int = 128
+    # On more items than this only alternation and moves see all of them; the swaps were searched for on a sample.
+    many_items: int = 1 << 16
+    # A swap that raises the cost by more than this factor before anything adapts is not tried. On 43 problems the swaps that paid
+    # started at most 0.3 above; on separated data all start a thousandfold above.
+    hopeless: float = 0.5
+    # A component reopened elsewhere inside itself must exchange items worth this fraction of its cost to be tried.
+    stir: float = 0.02
+    # Swaps tried before giving up: as many as this many multiplications allow, within bounds. On the same problems the longest run of
+    # failures before a success that mattered was 118.
+    swap_work: float = 8e8
+    min_swaps: int = 8
+    max_swaps: int = 200
+    # Starts that owe nothing to the annealing, as many as this many multiplications in one pass of them all allow.
+    start_work: float = 1e7
+    max_starts: int = 200
+    # With more components than this, and too many items for tries side by side, a swap is tried among the components next to those it
+    # closes and opens, so many of each; such tries are cheap, so that there may be this many times as many. Chosen on one problem
+    # (gamma, 2000 × 5, 100 components): at rest after 8 s of CPU time, 0.1 % below where tries over all items were, not yet at rest,
+    # after 125 s.
+    many_components: int = 40
+    neighbours: int = 10
+    local_tries: int = 3
+    # A swap that ends this close above the best, relative to items per component, gets its single moves before it is judged.
+    nearly: float = 0.01
+    nearly_items: float = 0.3
+    # A try under bounds, with its exact assignments, costs as much as this many free ones; tries it gets at least, and starts that owe
+    # nothing to the annealing at most.
+    assignment_passes: int = 100
+    min_bounded_swaps: int = 10
+    max_bounded_starts: int = 40
+    # Rounds of single moves, as many as this many multiplications allow; and as many of them for a swap on trial.
+    move_work: float = 1e8
+    min_rounds: int = 2
+    max_rounds: int = 60
+    trial_rounds: int = 8
+    # Up to this many items, moves that the estimate does not favour are looked at exactly before the search ends.
+    few_items: int = 256
+    # Under bounds on more items than this, the relative gain of a round after which another one is worth it.
+    dear_items: int = 1024
+    worth: float = 3e-4
+    # Passes of the two-way alternation that splits every component.
+    split_passes: int = 6
+
+    # -- Samples ---------------------------------------------------------------------------------------------------------------------------
+    # Equal items are merged where a copy of all items takes no more numbers than this.
+    merge_numbers: int = 1 << 22
+    # Centres about which a sample is drawn where there are no components yet, and the items among which they are found.
+    rough_centers: int = 16
+    rough_items: int = 1024
+
+    # -- The span of the items -------------------------------------------------------------------------------------------------------------
+    # Items that are held in their span, at most; so many multiplications it may take to find it (some seconds of one core), and so many
+    # bytes of items are formed at a time.
+    span_items: int = 2048
+    span_work: float = 1e11
+    span_bytes: int = 8 << 20
+
+    # -- Assignment under bounds -----------------------------------------------------------------------------------------------------------
+    # On more items than this an alternation ends when its centres are steady: when one more step would move none by more than this,
+    # relative to the spread of its own component. A certificate allows 2e-3; rounding and the last labels need some of it.
+    many_bounded_items: int = 4096
+    steady: float = 1e-3
+    # While more labels than this share change, as large a share of the items may be out of place: the last ones take most of the time.
+    loose: float = 0.02
+    # Costs held between the passes of one assignment; more are computed anew in every pass.
+    held_costs: int = 1 << 23
+
+    # -- All partitions --------------------------------------------------------------------------------------------------------------------
+    # Up to this many items all partitions are compared: n items have 3ⁿ pairs of a set and a subset, nine some 20 000.
+    every_partition: int = 9
+
+    # -- Prices ----------------------------------------------------------------------------------------------------------------------------
+    # Newton steps for the prices at one set of centres.
+    price_steps: int = 30
+    # Alternations of prices and centres at one temperature, and at the last one.
+    alternations: int = 10
+    kkt_alternations: int = 100
+    # Items on which the prices are annealed, at least and per component; the exact assignment sees all.
+    sample_items: int = 256
+    sample_per_component: int = 16
+
+    # -- Balls -----------------------------------------------------------------------------------------------------------------------------
+    # Steps of EM.
+    em_steps: int = 30
+
+    # -- The number of components ----------------------------------------------------------------------------------------------------------
+    # Balls are tried up to this many times the largest number of components: a part that is no ball takes several.
+    balls_per_component: int = 2
+    # Numbers of balls tried after the best one: a likelihood that fell for so long does not come back.
+    ball_patience: int = 6
+
+    # -- Directions ------------------------------------------------------------------------------------------------------------------------
+    # Numbers in which the edge of noise is looked for, and items at least.
+    edge_numbers: int = 1 << 23
+    edge_items: int = 256
+    # Numbers in which steps of the values are looked for.
+    grid_numbers: int = 1 << 24
+
+    # -- Confidence ------------------------------------------------------------------------------------------------------------------------
+    # Draws from the model of the null hypothesis: p-values are multiples of one hundredth.
+    draws: int = 99
+    # Items of a draw, at most: more make the test no more telling than its model is true.
+    draw_items: int = 1024
+    # Steps that bring a model to a draw, as they brought it to the data; and steps of the two normals along one axis.
+    model_steps: int = 2
+    axis_steps: int = 16
+    # Halves of the items, and steps of EM on each.
+    halves: int = 6
+    half_steps: int = 4
+
+    # -- The edge of noise -----------------------------------------------------------------------------------------------------------------
+    # Draws of the signs, at least and at most, and the numbers that they take together: of large matrices the edge varies little.
+    sign_draws: tuple[int, int] = (3, 8)
+    draw_numbers: int = 1 << 22
+
+
+BUDGET = Budget()
