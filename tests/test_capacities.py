@@ -143,6 +143,7 @@ def test_flow_on_weighted_sparse_data_keeps_bounds(scaling, orthogonal):
     assert within(model, 8, 12)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("scaling", ["item", "none"])
 def test_sparse_and_dense_give_one_answer(scaling):
     X = groups(1) * (np.random.default_rng(0).random((40, 6)) < 0.7)

@@ -135,6 +135,7 @@ def test_blocks_by_hand():
     np.testing.assert_allclose(model.critical_betas_[0], 0.5)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("scaling", ["item", "none"])
 @seeds(1, 5)
 def test_nested_groups_show_both_levels(scaling, seeds):
@@ -189,6 +190,7 @@ def test_scaled_copies_of_few_directions_are_counted():
     assert fitted(X, "persistence", scaling="none").persistence_.size > 5  # their lengths differ: no few means
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("scaling", ["item", "none"])
 def test_number_does_not_depend_on_the_units(scaling):
     X = make_nested(120, 12, n_groups=2, n_clusters=3, random_state=0).X

@@ -38,6 +38,7 @@ def test_table_aligns_words_left_and_figures_right() -> None:
     assert line[: ends[6]].endswith("1.00%")
 
 
+@pytest.mark.long  # `make demo` runs it whole
 @pytest.mark.usefixtures("matplotlib")
 def test_demo_prints_every_fit_and_writes_every_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert demo.main(["--quick", "--out", str(tmp_path / "out")]) == 0

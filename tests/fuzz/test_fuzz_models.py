@@ -15,7 +15,6 @@ from orthonmf import ONMF
 from orthonmf.exceptions import ModelFormatError, OrthonmfError
 from orthonmf.model import archive
 from orthonmf.model.certificate import Certificate
-from orthonmf.model.storage import load
 from orthonmf.report import render
 
 X = np.random.default_rng(0).gamma(2.0, size=(24, 5))
@@ -195,7 +194,7 @@ def other_documents(members):
 def attack_file(path, name, what, members, *, shown):
     forged(path, members)
     try:
-        model = load(path)
+        model = ONMF.load(path)
     except ModelFormatError:
         return
     held = survives(model, name)

@@ -36,6 +36,7 @@ def fitted(X, lower, upper, **options):
     return ONMF(len(upper), capacity=list(upper), min_size=list(lower), **options).fit(X)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("scaling", ["item", "none"])
 @FITS
 @given(problem=problems())
@@ -48,6 +49,7 @@ def test_every_feasible_bound_is_kept_and_certified(scaling, problem):
     assert model.certificate_.holds, str(model.certificate_)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("rounding", ["exact", "nearest"])
 @settings(max_examples=6)  # the flow takes seconds
 @given(problem=problems())
@@ -64,6 +66,7 @@ def test_the_flow_keeps_every_feasible_bound(rounding, problem):
     assert model.certificate_.claims["every size is within its bounds"] == kept
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("scaling", ["item", "none"])
 @FITS
 @given(problem=problems(), random=st.randoms(use_true_random=False))

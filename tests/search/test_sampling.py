@@ -156,4 +156,4 @@ def test_gains_on_a_sample_are_larger_than_its_noise(scaling):
     found = list(refine.gains(engine, distortion, start))
     assert found[0] is start
     assert len(found) > 3
-    assert all(new.cost < old.cost * (1 - refine.SAMPLE_GAIN) for old, new in itertools.pairwise(found))
+    assert all(new.cost < old.cost * (1 - BUDGET.sample_gain) for old, new in itertools.pairwise(found))
