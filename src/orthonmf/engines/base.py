@@ -178,11 +178,10 @@ class Engine(ABC):
 
         The totals of the blocks are added, and their columns joined, in the order of the blocks.
         """
-        self._count()
         began = self.team.clock()
         total: Any = None
         joined: dict[str, Array] = {}
-        for where, part in zip(self.slices, self.parts(frame, work, columns or {}), strict=True):
+        for where, part in self.stream(frame, work, columns):
             total = part.total if total is None else total + part.total
             for name, values in part.columns.items():
                 self._join(joined, name, where, values)
@@ -193,6 +192,12 @@ class Engine(ABC):
                 "run the fit again, and make sure that nothing changes the data meanwhile."
             )
         return Found(total, joined)
+
+    def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
+        """One pass, not added up: the place of every block and what is found in it, in order. For what is too large to be joined."""
+        self.passes += 1
+        self.team.passes += 1
+        return zip(self.slices, self.parts(frame, work, columns or {}), strict=True)
 
     def parts(self, frame: Framing | None, work: Pass, columns: Columns) -> Iterable[Found]:
         """What a pass finds in every block, in the order of the blocks, computed by the threads."""
@@ -215,12 +220,6 @@ class Engine(ABC):
             joined[name] = np.empty((self.n_items, *values.shape[1:]), dtype=values.dtype)
         joined[name][where] = values
 
-    def visit(self, framing: Framing) -> Iterator[tuple[slice, Any]]:
-        """Place and items of every block, in order; computed ahead by the threads."""
-        self._count()
-        parts = self.team.map(lambda where: self._items(framing, where), self.slices)
-        return zip(self.slices, parts, strict=True)
-
     def _items(self, framing: Framing, where: slice) -> Any:
         keep = self.n_items * self.row_width * 8 <= KEEP_BYTES
         items = self._kept.get((framing, where.start))
@@ -231,10 +230,6 @@ class Engine(ABC):
             if keep:
                 self._kept[framing, where.start] = items
         return items
-
-    def _count(self) -> None:
-        self.passes += 1
-        self.team.passes += 1
 
 
 def weighted_mean(engine: Engine) -> Array:

@@ -46,9 +46,8 @@ class ItemCosts:
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """Place and costs (rows, n_components) of each block."""
-        costs = Costs(self.centers)
-        for where, items in self.engine.visit(self.distortion):
-            yield where, costs(items, {}).columns["costs"]
+        for where, found in self.engine.stream(self.distortion, Costs(self.centers)):
+            yield where, found.columns["costs"]
 
     def held(self) -> ItemCosts | Array:
         """The costs as an array, where they are few."""
