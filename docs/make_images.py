@@ -22,7 +22,15 @@ from sklearn.datasets import load_digits, load_wine
 from orthonmf import ONMF
 from orthonmf.datasets import make_nested
 from orthonmf.experiments.demo import majorities
-from orthonmf.plot import BifurcationDisplay, ComponentsDisplay, ErrorDisplay, HistoryDisplay, PersistenceDisplay, SizesDisplay
+from orthonmf.plot import (
+    BifurcationDisplay,
+    ComponentsDisplay,
+    ErrorDisplay,
+    HistoryDisplay,
+    NumberDisplay,
+    PersistenceDisplay,
+    SizesDisplay,
+)
 from orthonmf.report import write_report
 
 FOLDER = Path(__file__).parent / "images"
@@ -50,6 +58,7 @@ def wine() -> ONMF:
 
 
 PLOTS: dict[str, Callable[[], Any]] = {
+    "plot-number": lambda: NumberDisplay.from_estimator(nested()[1]),
     "plot-persistence": lambda: PersistenceDisplay.from_estimator(nested()[1]),
     "plot-staircase": lambda: PersistenceDisplay.from_estimator(nested()[1], kind="staircase"),
     "plot-bifurcation": lambda: BifurcationDisplay.from_estimator(nested()[1]),
