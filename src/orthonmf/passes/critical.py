@@ -21,7 +21,8 @@ class Responsible(Protocol):
     """Components at rest, with the responsibilities of any block of items."""
 
     @property
-    def state(self) -> State: ...
+    def state(self) -> State:
+        """Temperature, centres and masses."""
 
     def responsibilities(self, items: Items) -> tuple[Array, Pairs]:
         """ω_i p_ij (k, block) and the distances of a block."""

@@ -15,10 +15,12 @@ class Raw(Protocol):
     """One block of items as they were given: ``rows`` (``RawRows``) and ``weight``."""
 
     @property
-    def rows(self) -> Any: ...
+    def rows(self) -> Any:
+        """The items as they were given."""
 
     @property
-    def weight(self) -> Array: ...
+    def weight(self) -> Array:
+        """Weights w of the items."""
 
 
 @dataclass(frozen=True)

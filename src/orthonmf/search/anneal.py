@@ -78,10 +78,12 @@ class View:
 
     @property
     def state(self) -> State:
+        """Temperature, centres and masses."""
         return self.settled.state
 
     @property
     def beta(self) -> float:
+        """The inverse temperature."""
         return self.settled.state.beta
 
     @property

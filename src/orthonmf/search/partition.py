@@ -54,6 +54,7 @@ class Partition:
 
     @property
     def n_components(self) -> int:
+        """How many components."""
         return len(self.centers)
 
 

@@ -56,10 +56,12 @@ class Rested(Protocol):
     """What a critical value is asked of: components at rest, with responsibilities and sums."""
 
     @property
-    def state(self) -> State: ...
+    def state(self) -> State:
+        """Temperature, centres and masses."""
 
     @property
-    def stats(self) -> Any: ...
+    def stats(self) -> Any:
+        """The sums of a pass at that state."""
 
     def responsibilities(self, items: Items) -> tuple[Array, Pairs]:
         """ω_i p_ij (k, block) and the distances of a block."""

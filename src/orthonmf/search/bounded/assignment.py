@@ -61,10 +61,12 @@ class Costs(Protocol):
     """Costs that are read block by block, as often as needed; every pass gives each item once, in order."""
 
     @property
-    def n_items(self) -> int: ...
+    def n_items(self) -> int:
+        """How many items."""
 
     @property
-    def n_components(self) -> int: ...
+    def n_components(self) -> int:
+        """How many components."""
 
     def blocks(self) -> Iterable[tuple[slice, Array]]:
         """Yield the place of each block and its costs, (rows, n_components)."""

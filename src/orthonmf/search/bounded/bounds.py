@@ -35,6 +35,7 @@ class Bounds:
 
     @property
     def soft(self) -> bool:
+        """Whether the bounds may be exceeded, at a penalty."""
         return self.penalty < inf
 
     def outside(self, sizes: Array) -> float:

@@ -72,6 +72,7 @@ class Resting:
 
     @property
     def state(self) -> State:
+        """Temperature, centres and masses."""
         return State(self.priced.beta, self.priced.centers, self.priced.log_slots)
 
     def responsibilities(self, items: Items) -> tuple[Array, Pairs]:

@@ -160,6 +160,7 @@ class FlowResult:
 
     @property
     def steps(self) -> int:
+        """How many steps were taken."""
         return sum(len(record.lyapunov) - 1 for record in self.history)
 
     @property

@@ -33,6 +33,7 @@ class Balls:
 
     @property
     def count(self) -> int:
+        """How many balls."""
         return self.resp.shape[1]
 
 
