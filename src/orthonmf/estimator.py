@@ -21,6 +21,7 @@ from ._common.validation import check_choice, check_count, check_jobs, check_num
 from .distortion import REGISTRY, has_scales
 from .engines import REGISTRY as ENGINES
 from .engines import Engine, ThreadTeam
+from .engines.base import block_weight
 from .engines.layout import Layout, power_of_two
 from .engines.threads import TimeLimitReached
 from .exceptions import InfeasibleCapacityError, InvalidInputError, ModelFormatError, NothingStandsOutWarning
@@ -741,7 +742,7 @@ class ONMF(CallbackSupport, Factorization):
         self.labels_, self.scale_ = assigned.labels, assigned.scale.astype(dtype)
         self.counts_ = np.bincount(self.labels_, minlength=self.n_components_)
         if self.orthogonal == "samples" and has_scales(self.scaling):  # an item that is zero is as near to one component as to another
-            each = np.ldexp(engine.block_weight(slice(0, engine.n_items)), -2 * engine.weight_shift)
+            each = np.ldexp(block_weight(engine, slice(0, engine.n_items)), -2 * engine.weight_shift)
             self._weight = np.bincount(self.labels_, each, self.n_components_)
         self.margin_ = self._margins(engine, self.labels_).astype(dtype)
         self._bounds = asked_bounds(self, engine) if result.bounds is None else result.bounds

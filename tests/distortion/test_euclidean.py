@@ -9,7 +9,7 @@ from scipy.linalg import eigh
 
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam, engine_class
-from orthonmf.engines.base import weighted_mean
+from orthonmf.engines.base import block_weight, weighted_mean
 from orthonmf.passes.soft import soft
 from orthonmf.passes.state import State
 from orthonmf.search.gibbs import soft_pass
@@ -27,7 +27,7 @@ def framed(engine):
     """The distortion about the mean of the items, and all items as one block."""
     distortion = Euclidean.about(weighted_mean(engine))
     whole = slice(0, engine.n_items)
-    return distortion, distortion.items(engine.rows(whole), engine.block_weight(whole))
+    return distortion, distortion.items(engine.rows(whole), block_weight(engine, whole))
 
 
 def random_case(seed, n=60, p=5, k=3, kind="dense"):

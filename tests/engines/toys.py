@@ -24,7 +24,7 @@ class ShuffledEngine(_Toy):
 
     def parts(self, frame, work, columns):
         order = np.random.default_rng(self.passes).permutation(len(self.slices))
-        done = {i: work(self.seen(frame, self.slices[i]), self.cut(work, columns, self.slices[i])) for i in order.tolist()}
+        done = {i: work(*self.seen(frame, work, columns, self.slices[i])) for i in order.tolist()}
         return (done[i] for i in range(len(done)))
 
 
@@ -50,5 +50,5 @@ class DistantEngine(_Toy):
 
     def parts(self, frame, work, columns):
         for where in self.slices:
-            _worker().send_bytes(pickle.dumps((work, self.seen(frame, where), self.cut(work, columns, where))))
+            _worker().send_bytes(pickle.dumps((work, *self.seen(frame, work, columns, where))))
             yield pickle.loads(_worker().recv_bytes())

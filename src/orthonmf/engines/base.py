@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -55,8 +55,7 @@ class Rows(Protocol):
 class RawRows(Protocol):
     """Items of one block as the user gave them, times a power of two."""
 
-    @property
-    def n_items(self) -> int:
+    def __len__(self) -> int:
         """Items of the block."""
 
     def project(self, ref: Array) -> Array:
@@ -147,20 +146,6 @@ class Engine(ABC):
         Beyond the result and X it takes ``OUTER_BYTES`` and a block or two for each thread.
         """
 
-    def doubled(self) -> Self:
-        """The same items seen in float64, in blocks of no more than ``DOUBLED_BYTES``; a block is converted when it is read."""
-        other = copy(self)
-        other.dtype, other._kept = np.dtype(np.float64), {}
-        size = min(max(DOUBLED_BYTES // (8 * max(self.row_width, 1)), 1), MAX_BLOCK)
-        other.slices = [slice(start, min(start + size, self.n_items)) for start in range(0, self.n_items, size)]
-        return other
-
-    def reweighted(self, weight: Array | None) -> Self:
-        """The same items with other weights (n_items,); none are copied."""
-        other = copy(self)
-        other.weight, other._kept = weight, {}
-        return other
-
     @cached_property
     def slices(self) -> list[slice]:
         """Borders of the blocks; they depend on the shape of X alone, never on the number of threads."""
@@ -168,10 +153,6 @@ class Engine(ABC):
         least = min(MIN_BLOCK, max(MAX_BLOCK_BYTES // width, 1))
         size = min(max(BLOCK_BYTES // width, least), MAX_BLOCK)
         return [slice(start, min(start + size, self.n_items)) for start in range(0, self.n_items, size)]
-
-    def block_weight(self, where: slice) -> Array:
-        """Weights w_i of one block, float64."""
-        return np.ones(where.stop - where.start) if self.weight is None else self.weight[where]
 
     def run(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Found:
         """One pass over all items, seen in a frame, or as they were given where that is None.
@@ -201,16 +182,13 @@ class Engine(ABC):
 
     def parts(self, frame: Framing | None, work: Pass, columns: Columns) -> Iterable[Found]:
         """What a pass finds in every block, in the order of the blocks, computed by the threads."""
-        return self.team.map(lambda where: work(self.seen(frame, where), self.cut(work, columns, where)), self.slices)
+        return self.team.map(lambda where: work(*self.seen(frame, work, columns, where)), self.slices)
 
-    def seen(self, frame: Framing | None, where: slice) -> Any:
-        """The items of one block in a frame, or as they were given where that is None."""
-        return Block(self.rows(where), self.block_weight(where)) if frame is None else self._items(frame, where)
-
-    def cut(self, work: Pass, columns: Columns, where: slice) -> Columns:
-        """Of one block, the columns that a pass reads."""
-        names = work.reads
-        return {name: np.arange(where.start, where.stop) if name == INDEX else columns[name][where] for name in names}
+    def seen(self, frame: Framing | None, work: Pass, columns: Columns, where: slice) -> tuple[Any, Columns]:
+        """Of one block, what a pass sees: its items in a frame, or as they were given where that is None, and the columns that it reads."""
+        items = Block(self.rows(where), block_weight(self, where)) if frame is None else self._items(frame, where)
+        read = {name: np.arange(where.start, where.stop) if name == INDEX else columns[name][where] for name in work.reads}
+        return items, read
 
     def _join(self, joined: dict[str, Array], name: str, where: slice, values: Array) -> None:
         if len(self.slices) == 1:
@@ -224,12 +202,36 @@ class Engine(ABC):
         keep = self.n_items * self.row_width * 8 <= KEEP_BYTES
         items = self._kept.get((framing, where.start))
         if items is None:
-            items = framing.items(self.rows(where), self.block_weight(where))
+            items = framing.items(self.rows(where), block_weight(self, where))
             if self.size is not None:
                 items = replace(items, size=self.size[where])
             if keep:
                 self._kept[framing, where.start] = items
         return items
+
+
+def block_weight(engine: Engine, where: slice) -> Array:
+    """Weights w_i of one block, float64."""
+    return np.ones(where.stop - where.start) if engine.weight is None else engine.weight[where]
+
+
+AnyEngine = TypeVar("AnyEngine", bound=Engine)
+
+
+def doubled(engine: AnyEngine) -> AnyEngine:
+    """The same items seen in float64, in blocks of no more than ``DOUBLED_BYTES``; a block is converted when it is read."""
+    other = copy(engine)
+    other.dtype, other._kept = np.dtype(np.float64), {}
+    size = min(max(DOUBLED_BYTES // (8 * max(engine.row_width, 1)), 1), MAX_BLOCK)
+    other.slices = [slice(start, min(start + size, engine.n_items)) for start in range(0, engine.n_items, size)]
+    return other
+
+
+def reweighted(engine: AnyEngine, weight: Array | None) -> AnyEngine:
+    """The same items with other weights (n_items,); none are copied."""
+    other = copy(engine)
+    other.weight, other._kept = weight, {}
+    return other
 
 
 def weighted_mean(engine: Engine) -> Array:
@@ -267,7 +269,7 @@ def median(engine: Engine) -> Array:
     whole = slice(0, few.n_items)
     items = few.rows(whole).framed(None, None, np.zeros(few.n_dims)).take(np.arange(few.n_items))
     order = items.argsort(axis=0, kind="stable")
-    below = np.cumsum(few.block_weight(whole)[order], axis=0)
+    below = np.cumsum(block_weight(few, whole)[order], axis=0)
     middle = (below < below[-1] / 2).sum(axis=0)
     return np.take_along_axis(items, order, axis=0)[middle, np.arange(few.n_dims)]
 

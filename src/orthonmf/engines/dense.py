@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._common.typing import Array, Labels
-from .base import OUTER_BYTES, Engine, multipliers, scrambled
+from .base import OUTER_BYTES, Engine, block_weight, multipliers, scrambled
 from .threads import ThreadTeam
 
 
@@ -39,8 +39,7 @@ class DenseRawRows:
 
     values: Array
 
-    @property
-    def n_items(self) -> int:
+    def __len__(self) -> int:
         return len(self.values)
 
     def project(self, ref: Array) -> Array:
@@ -123,7 +122,7 @@ class DenseEngine(Engine):
         def part(start: int) -> Array:
             where = slice(start, start + width)
             values = self._scaled(self._array[:, where].astype(np.float64), where)
-            rest = _weighted(values, self.block_weight(slice(0, self.n_items)), None if ref is None else ref[where])
+            rest = _weighted(values, block_weight(self, slice(0, self.n_items)), None if ref is None else ref[where])
             return rest @ rest.T
 
         return fold(add, self.team.map(part, range(0, self.n_dims, width)))

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._common.typing import Array, Labels
-from .base import OUTER_BYTES, Engine, multipliers, scrambled
+from .base import OUTER_BYTES, Engine, block_weight, doubled, multipliers, scrambled
 from .dense import DenseEngine
 from .threads import ThreadTeam
 
@@ -59,8 +59,7 @@ class SparseRawRows:
 
     matrix: Any
 
-    @property
-    def n_items(self) -> int:
+    def __len__(self) -> int:
         return int(self.matrix.shape[0])
 
     def project(self, ref: Array) -> Array:
@@ -73,12 +72,12 @@ class SparseRawRows:
         return self.matrix.T @ weight
 
     def framed(self, factor: Array | None, along: Array | None, ref: Array) -> SparseRows:
-        return SparseRows(self.matrix, factor, np.ones(self.n_items) if along is None else along, ref)
+        return SparseRows(self.matrix, factor, np.ones(len(self)) if along is None else along, ref)
 
     def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
-        rows = np.repeat(np.arange(self.n_items), np.diff(self.matrix.indptr))
+        rows = np.repeat(np.arange(len(self)), np.diff(self.matrix.indptr))
         model = components[labels[rows], self.matrix.indices] * scale[rows]
-        stored = np.bincount(rows, np.square(self.matrix.data - model), self.n_items)
+        stored = np.bincount(rows, np.square(self.matrix.data - model), len(self))
         return stored + scale**2 * self._missed(rows, labels, components)
 
     def _missed(self, rows: Labels, labels: Labels, components: Array) -> Array:
@@ -87,11 +86,11 @@ class SparseRawRows:
         Each entry is subtracted from those of its own size: the rounding of the large ones exceeds what is left of an item that its
         component explains exactly.
         """
-        missed = np.zeros(self.n_items)
+        missed = np.zeros(len(self))
         for level in _levels(components):
             values = level[labels[rows], self.matrix.indices]
-            covered = np.bincount(rows, np.square(values), self.n_items)
-            hits = np.bincount(rows, values != 0, self.n_items)
+            covered = np.bincount(rows, np.square(values), len(self))
+            hits = np.bincount(rows, values != 0, len(self))
             support = np.count_nonzero(level, axis=1)
             whole = np.einsum("ij,ij->i", level, level)
             missed += np.where(hits == support[labels], 0.0, np.maximum(whole[labels] - covered, 0.0))
@@ -106,9 +105,9 @@ class SparseRawRows:
         return gram - cross - cross.T + weight.sum() * np.multiply.outer(ref, ref)
 
     def inner(self, labels: Labels, centers: Array) -> Array:
-        rows = np.repeat(np.arange(self.n_items), np.diff(self.matrix.indptr))
+        rows = np.repeat(np.arange(len(self)), np.diff(self.matrix.indptr))
         products = self.matrix.data * centers[labels[rows], self.matrix.indices]
-        return np.bincount(rows, products, self.n_items).astype(np.float64, copy=False)
+        return np.bincount(rows, products, len(self)).astype(np.float64, copy=False)
 
     def keys(self) -> Array:
         bits = scrambled((self.matrix.data.astype(np.float64) + 0.0).view(np.uint64))
@@ -150,7 +149,7 @@ class SparseEngine(Engine):
         return few
 
     def outer(self, ref: Array | None) -> Array:
-        exact, size = self.doubled(), max(OUTER_BYTES // (16 * max(self.row_width, 1)), 1)
+        exact, size = doubled(self), max(OUTER_BYTES // (16 * max(self.row_width, 1)), 1)
         parts = [slice(start, min(start + size, self.n_items)) for start in range(0, self.n_items, size)]
         outer = np.empty((self.n_items, self.n_items))
         for one, other in combinations_with_replacement(parts, 2):
@@ -159,7 +158,7 @@ class SparseEngine(Engine):
         if ref is not None:
             cross = np.concatenate([exact.rows(where).project(ref) for where in parts])
             outer += np.dot(ref, ref) - cross[:, None] - cross
-        root = np.sqrt(self.block_weight(slice(0, self.n_items)))
+        root = np.sqrt(block_weight(self, slice(0, self.n_items)))
         outer *= root[:, None]
         outer *= root
         return outer

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._common.typing import Array, Labels
 from ..distortion.base import Distortion
-from ..engines.base import Engine
+from ..engines.base import Engine, doubled
 from ..passes.audit import Audit, AuditSums
 from ..passes.raw import Residual, Scalar
 from ..search.bounded.assigner import Bounded, ItemCosts, load_gap
@@ -214,7 +214,7 @@ class Claim:
 
 def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds | None = None, prices: Array | None = None) -> Certificate:
     """Recompute every claim of a factorisation from the data; good ``prices`` make the proof under bounds short."""
-    exact, n_components = engine.doubled(), len(claim.components)
+    exact, n_components = doubled(engine), len(claim.components)
     centers = distortion.to_frame(claim.components)
     work = Audit(distortion, centers, claim.components, 4 * (NEGLIGIBLE + engine.n_dims) * claim.eps, formed=exact.forms_rows)
     audit: AuditSums = exact.run(None, work, {"labels": claim.labels, "scale": claim.scale}).total
@@ -246,7 +246,7 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
 
 def squared_error(engine: Engine, claim: Claim) -> float:
     """Σ w ‖x − scale · center‖², by explicit residuals, in the units of the engine."""
-    found: Scalar = engine.doubled().run(None, Residual(claim.components), {"labels": claim.labels, "scale": claim.scale}).total
+    found: Scalar = doubled(engine).run(None, Residual(claim.components), {"labels": claim.labels, "scale": claim.scale}).total
     return found.total
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..distortion import REGISTRY, has_scales
 from ..distortion.base import Distortion
-from ..engines.base import Engine, mean_sqnorm
+from ..engines.base import Engine, block_weight, doubled, mean_sqnorm
 from ..exceptions import InfeasibleCapacityError, InvalidInputError
 from ..passes.hard import MeanReach, Reach
 from ..search.bounded.bounds import Bounds, n_bounds, parse_bounds, parse_loads
@@ -49,7 +49,7 @@ def departure(model: Any, engine: Engine, found: Certificate) -> str | None:
 
     ``engine`` is on the data of the fit, ``found`` the certificate recomputed from them, in the units of X.
     """
-    exact = engine.doubled()
+    exact = doubled(engine)
     checks = (
         _of_bounds(model, exact),
         _of_errors(model, found),
@@ -132,7 +132,7 @@ def _of_items(model: Any, engine: Engine) -> Iterator[str]:
         model.scale_, scale, rtol=STORED_ROUNDINGS * float(kind.eps), atol=float(kind.smallest_subnormal)
     ):
         yield "scale_ is not what the data and components_ give"
-    each = np.ldexp(engine.block_weight(slice(0, engine.n_items)), -2 * engine.weight_shift)
+    each = np.ldexp(block_weight(engine, slice(0, engine.n_items)), -2 * engine.weight_shift)
     weight = np.bincount(model.labels_, each, model.n_components_)
     if not np.allclose(model._weight, weight, rtol=SAME, atol=0):
         yield "the weights of the components are not those of the samples"

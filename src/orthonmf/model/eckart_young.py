@@ -10,7 +10,7 @@ import numpy as np
 
 from .._common.typing import Array
 from ..distortion.base import Distortion, mean_of
-from ..engines.base import Engine
+from ..engines.base import Engine, block_weight
 
 __all__ = ["GRAM_SIDE", "GRAM_WORK", "lower_bound", "smaller_gram"]
 
@@ -65,6 +65,6 @@ def smaller_gram(engine: Engine, ref: Array | None) -> _Gram:
     parts = [slice(start, min(start + height, engine.n_items)) for start in range(0, engine.n_items, height)]
 
     def part(where: slice) -> Array:
-        return engine.rows(where).gram(engine.block_weight(where), ref)
+        return engine.rows(where).gram(block_weight(engine, where), ref)
 
     return _Gram(fold(add, engine.team.map(part, parts)), min(height, engine.n_items) + len(parts))

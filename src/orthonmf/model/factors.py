@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from .._common.typing import Array, Labels
 from ..distortion import REGISTRY, Distortion, has_scales
-from ..engines.base import Engine
+from ..engines.base import Engine, doubled
 from ..passes.raw import Inner, LabelSums, Sums
 from ..search.factorize import Result
 from ..search.partition import nearest_pass
@@ -149,11 +149,11 @@ def _feature_values(engine: Engine, result: Result, scaling: str, weight: Array)
 
 def _inner(engine: Engine, centers: Array, labels: Labels) -> Array:
     """x_i · center of its component, in float64 and the units of the engine, shape (n_items,)."""
-    inner = engine.doubled().run(None, Inner(centers), {"labels": labels}).columns["inner"]
+    inner = doubled(engine).run(None, Inner(centers), {"labels": labels}).columns["inner"]
     return np.maximum(inner, 0.0)
 
 
 def _label_sums(engine: Engine, values: Array, labels: Labels, n_components: int) -> Array:
     """Σ values_i x_i over the items of each component, shape (n_components, n_dims)."""
-    total: Sums = engine.doubled().run(None, LabelSums(n_components, engine.n_dims), {"labels": labels, "values": values}).total
+    total: Sums = doubled(engine).run(None, LabelSums(n_components, engine.n_dims), {"labels": labels, "values": values}).total
     return total.sums

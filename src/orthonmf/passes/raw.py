@@ -39,7 +39,7 @@ class WeightedSum:
     reads: ClassVar = ()
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
-        return Found(Total(items.rows.n_items, float(items.weight.sum()), items.rows.total(items.weight)))
+        return Found(Total(len(items.rows), float(items.weight.sum()), items.rows.total(items.weight)))
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Energy:
     reads: ClassVar = ()
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
-        return Found(Scalar(items.rows.n_items, float(items.weight @ items.rows.sqnorms())))
+        return Found(Scalar(len(items.rows), float(items.weight @ items.rows.sqnorms())))
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Keys:
     reads: ClassVar = ()
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
-        return Found(Count(items.rows.n_items), {"key": items.rows.keys(), "sq": items.rows.sqnorms()})
+        return Found(Count(len(items.rows)), {"key": items.rows.keys(), "sq": items.rows.sqnorms()})
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Inner:
     reads: ClassVar = ("labels",)
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
-        return Found(Count(items.rows.n_items), {"inner": items.rows.inner(columns["labels"], self.centers)})
+        return Found(Count(len(items.rows)), {"inner": items.rows.inner(columns["labels"], self.centers)})
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class LabelSums:
     reads: ClassVar = ("labels", "values")
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
-        n_items = items.rows.n_items
+        n_items = len(items.rows)
         weights = np.zeros((self.n_components, n_items))
         weights[columns["labels"], np.arange(n_items)] = columns["values"]
         return Found(Sums(n_items, np.asarray(items.rows.framed(None, None, np.zeros(self.n_dims)).tdot(weights), dtype=np.float64)))
@@ -113,7 +113,7 @@ class Residual:
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
         residual = items.rows.residual_sq(columns["scale"], columns["labels"], self.components)
-        return Found(Scalar(items.rows.n_items, float(items.weight @ residual)))
+        return Found(Scalar(len(items.rows), float(items.weight @ residual)))
 
 
 @dataclass(frozen=True)
@@ -124,4 +124,4 @@ class UnitWeight:
     reads: ClassVar = ()
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
-        return Found(Count(items.rows.n_items), {"weight": self.frame.items(items.rows, np.ones(items.rows.n_items)).weight})
+        return Found(Count(len(items.rows)), {"weight": self.frame.items(items.rows, np.ones(len(items.rows))).weight})

@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from .._common.typing import Array, Labels
 from ..distortion import REGISTRY
 from ..distortion.base import Annealed, Distortion, Moving, Splitting, having
-from ..engines.base import Engine, mean_sqnorm, sample
+from ..engines.base import Engine, block_weight, mean_sqnorm, sample
 from ..engines.threads import TimeLimitReached
 from ..passes.hard import HardStats
 from ..progress import Monitor, StopRequested, Temperature, plane
@@ -151,7 +151,7 @@ def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
         small = _small(distinct, frame, request)
         counted = small if span is None or request.n_components is not None else _small(given, distortion, request)
         search = _first_answer(work, small, frame, request)
-        search.evidence = effective_number(engine.block_weight(slice(0, engine.n_items))) if small is distinct else None
+        search.evidence = effective_number(block_weight(engine, slice(0, engine.n_items))) if small is distinct else None
     try:
         apart = spread(distinct, frame)
         if apart <= finest(distinct, frame, apart):

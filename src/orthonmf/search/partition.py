@@ -10,7 +10,7 @@ import numpy as np
 
 from .._common.typing import Array, Labels
 from ..distortion.base import Distortion
-from ..engines.base import Engine
+from ..engines.base import Engine, block_weight
 from ..passes.hard import HardStats, Labelled, Nearer, Nearest, OwnAndOther
 from .budget import BUDGET
 
@@ -290,7 +290,7 @@ def item_points(engine: Engine, distortion: Distortion, index: Labels) -> Array:
     """The items at ``index`` as centres, shape (n, n_coordinates)."""
     chosen = engine.select(index)
     whole = slice(0, len(index))
-    items = distortion.items(chosen.rows(whole), chosen.block_weight(whole))
+    items = distortion.items(chosen.rows(whole), block_weight(chosen, whole))
     return distortion.points(items, np.arange(len(index)))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._common.typing import Array, Labels
 from ..distortion.base import Distortion
-from ..engines.base import Engine
+from ..engines.base import Engine, block_weight, reweighted
 from ..passes.raw import Keys
 from ..passes.samples import LeastCost, Shares, ShareSums
 from .budget import BUDGET
@@ -26,7 +26,7 @@ def merged(engine: Engine) -> tuple[Engine, Labels]:
     """
     found = engine.run(None, Keys()).columns
     keys, size = found["key"], found["sq"]
-    weight = engine.block_weight(slice(0, engine.n_items))
+    weight = block_weight(engine, slice(0, engine.n_items))
     heavy = np.flatnonzero(weight > 0)
     _, first, group = np.unique(keys[heavy], return_index=True, return_inverse=True)
     first = heavy[first]
@@ -55,7 +55,7 @@ def coreset(engine: Engine, distortion: Distortion, n_items: int, seed: int, cen
 
 def unweighted(sample: Engine) -> Engine:
     """A sample of which each item counts as one: by weight, a small group that it was drawn to see would be next to nothing."""
-    return sample.reweighted(None)
+    return reweighted(sample, None)
 
 
 def _drawn(engine: Engine, distortion: Distortion, centers: Array, n_items: int, seed: int) -> Engine:

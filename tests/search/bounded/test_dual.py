@@ -9,7 +9,7 @@ from scipy.special import xlogy
 
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
-from orthonmf.engines.base import weighted_mean
+from orthonmf.engines.base import block_weight, weighted_mean
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.passes.priced import priced_soft
 from orthonmf.progress import Monitor
@@ -42,7 +42,7 @@ def at(problem, centers, beta, prices=None):
 def all_items(problem):
     engine = problem.engine
     whole = slice(0, engine.n_items)
-    return problem.distortion.items(engine.rows(whole), engine.block_weight(whole))
+    return problem.distortion.items(engine.rows(whole), block_weight(engine, whole))
 
 
 def responsibilities(problem, priced):

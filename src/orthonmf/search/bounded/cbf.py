@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...distortion.base import Flowing
-from ...engines.base import Engine
+from ...engines.base import Engine, block_weight
 from ...progress import Monitor, Temperature
 from .base import Offer, Relaxed, forgo
 from .bounds import Bounds
@@ -24,7 +24,7 @@ def solve(
 ) -> Relaxed:
     """Follow the barrier flow to its KKT point at the last temperature; ``offer`` hears of each temperature, all items being seen."""
     whole = engine.select(np.arange(engine.n_items))
-    items = distortion.items(whole.rows(slice(0, whole.n_items)), whole.block_weight(slice(0, whole.n_items)))
+    items = distortion.items(whole.rows(slice(0, whole.n_items)), block_weight(whole, slice(0, whole.n_items)))
     if not items.weight.any():
         k = len(bounds.upper)
         return Relaxed(np.repeat(distortion.origin, k, axis=0), np.zeros(k), 0.0)

@@ -11,7 +11,7 @@ import scipy.linalg
 
 from ..._common.typing import Array
 from ...distortion.base import Distortion, mean_of
-from ...engines.base import Engine
+from ...engines.base import Engine, block_weight
 from ..budget import BUDGET
 from .edge import Edge, n_signals
 
@@ -90,7 +90,7 @@ def clouds_of(engine: Engine, distortion: Distortion, most: int, evidence: float
         Effective number of items.
     """
     whole = slice(0, engine.n_items)
-    raw, each = engine.rows(whole), engine.block_weight(whole)
+    raw, each = engine.rows(whole), block_weight(engine, whole)
     mean, sq = mean_of(engine, distortion), raw.sqnorms()
     lines = mean is None
     used = np.flatnonzero((each > 0) & (sq > 0 if lines else True))
@@ -128,7 +128,7 @@ def _principal(engine: Engine, raw: Any, share: Array, mean: Array | None, count
     """The largest eigenvalues of Σ share x xᵀ, and the items along their directions (n, count)."""
     n_dims, wide = engine.n_dims, engine.n_dims > engine.n_items
     if wide:
-        each = engine.block_weight(slice(0, engine.n_items))
+        each = block_weight(engine, slice(0, engine.n_items))
         factor = np.sqrt(np.divide(share, each, out=np.zeros_like(share), where=each > 0))
         matrix = engine.outer(mean) * factor * factor[:, None]
     else:
@@ -147,10 +147,10 @@ def _principal(engine: Engine, raw: Any, share: Array, mean: Array | None, count
 def _edge(raw: Any, share: Array, mean: Array | None, left: Array, copies: Array) -> Edge:
     """The edge of noise among the eigenvalues of Σ share x xᵀ; items stand for ``copies`` (n,) each, and for all as many as can be held."""
     used = np.flatnonzero(share)
-    ref = np.zeros(len(raw.total(np.zeros(raw.n_items)))) if mean is None else mean
+    ref = np.zeros(len(raw.total(np.zeros(len(raw))))) if mean is None else mean
     most = max(BUDGET.edge_numbers // len(ref), BUDGET.edge_items)
     some = used[np.linspace(0, len(used) - 1, min(len(used), most)).astype(int)]
-    items = raw.framed(None, None if mean is None else np.ones(raw.n_items), ref).take(some)
+    items = raw.framed(None, None if mean is None else np.ones(len(raw)), ref).take(some)
     items *= np.sqrt(share[some] * (copies[used].sum() / copies[some].sum()))[:, None]
     energy = np.square(items).sum(axis=0)
     # An order that the features have by themselves, so that another one changes nothing.
@@ -189,10 +189,10 @@ def _centred(points: Array, weight: Array, count: int) -> Array:
 
 def _blur(raw: Any, sq: Array, used: Array, lines: bool) -> float:
     """Variance that steps of the values hide, per direction: the mean of δ²/12 over the features; 0 where there are no steps."""
-    n_dims = len(raw.total(np.zeros(raw.n_items)))
-    if raw.n_items * n_dims > BUDGET.grid_numbers:
+    n_dims = len(raw.total(np.zeros(len(raw))))
+    if len(raw) * n_dims > BUDGET.grid_numbers:
         return 0.0
-    columns = np.sort(raw.framed(None, None, np.zeros(n_dims)).take(np.arange(raw.n_items)), axis=0)
+    columns = np.sort(raw.framed(None, None, np.zeros(n_dims)).take(np.arange(len(raw))), axis=0)
     gaps, reach = np.diff(columns, axis=0), columns[-1] - columns[0]
     steps = np.where(gaps > LEAST_STEP * reach, gaps, np.inf).min(axis=0, initial=np.inf)
     hidden = float(np.mean(np.where(np.isfinite(steps), steps, 0.0) ** 2)) / 12
