@@ -1,5 +1,7 @@
 """Items in the coordinates of their span: an isometry, with the answers of all dimensions."""
 
+from time import monotonic
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -116,3 +118,10 @@ def test_annealing_alone_comes_close_to_the_same_answer(scaling, monkeypatch):
     outside = ONMF(4, scaling=scaling, refine=False).fit(X)
     assert adjusted_rand_score(inside.labels_, outside.labels_) == 1
     np.testing.assert_allclose(inside.reconstruction_err_, outside.reconstruction_err_, rtol=1e-3)
+
+
+def test_a_span_that_takes_long_is_not_sought_within_a_short_time_limit():
+    X = np.ones((200, 3000))
+    with ThreadTeam(1, deadline=monotonic() + 0.01) as hurried, ThreadTeam(1, deadline=monotonic() + 100) as patient:
+        assert not narrow(engine_of(X, hurried))
+        assert narrow(engine_of(X, patient))

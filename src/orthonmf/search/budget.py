@@ -143,6 +143,8 @@ class Budget:
     span_items: int = 2048
     span_work: float = 1e11
     span_bytes: int = 8 << 20
+    # Of a second that is left of a time limit, so many multiplications may go into it: some tenth of what a core does.
+    span_rate: float = 1e9
 
     # -- Assignment under bounds -----------------------------------------------------------------------------------------------------------
     # On more items than this an alternation ends when its centres are steady: when one more step would move none by more than this,

@@ -70,9 +70,10 @@ class Span:
 
 
 def narrow(engine: Engine) -> bool:
-    """Whether items take fewer numbers in their span than they have, and it is soon found."""
+    """Whether items take fewer numbers in their span than they have, and it is soon found, also for the time that is left."""
     work = float(engine.n_items) ** 2 * engine.n_dims
-    return engine.n_items <= BUDGET.span_items and engine.n_items + 1 < engine.row_width and work <= BUDGET.span_work
+    soon = work <= min(BUDGET.span_work, BUDGET.span_rate * engine.team.left())
+    return engine.n_items <= BUDGET.span_items and engine.n_items + 1 < engine.row_width and soon
 
 
 @dataclass(frozen=True)
