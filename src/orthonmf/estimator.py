@@ -154,7 +154,8 @@ class ONMF(CallbackSupport, Factorization):
         log(β_{m+1} / β_m) for m = 2, 3, …; empty where ``critical_betas_`` is.
     history_ : dict
         The annealing, one entry per temperature, and the tree of splits; ``passes`` are those over the annealed items at that
-        temperature alone. With "auto" it goes one component past ``max_components``, to see how long that number lasts.
+        temperature alone. With "auto" it goes some components beyond the number that was found, with "persistence" one past
+        ``max_components``, to see how long that number lasts.
     certificate_ : Certificate
         What is claimed of the factors, with the numbers that prove it.
     status_ : str
