@@ -33,6 +33,15 @@ def test_the_answer_is_that_of_stretched_data(parameters):
 
 
 @pytest.mark.usefixtures("losses")
+@pytest.mark.parametrize("parameters", [{}, {"capacity": 1}], ids=str)
+def test_fewer_items_than_features(parameters):
+    # Two items of four features: they are not held in their span, in which features have no weight.
+    X = blobs()[:2]
+    found = ONMF(2, scaling="weighted", **parameters).fit(X)
+    np.testing.assert_array_equal(found.labels_, ONMF(2, scaling="none", **parameters).fit(X * ROOTS).labels_)
+
+
+@pytest.mark.usefixtures("losses")
 def test_the_answer_differs_from_that_of_the_data_as_they_are():
     assert (ONMF(5, scaling="weighted").fit(blobs()).labels_ != ONMF(5, scaling="none").fit(blobs()).labels_).any()
 

@@ -34,7 +34,9 @@ class Stretched:
 
 
 class Weighted(Euclidean):
-    """d = Σ a_f (x_f − y_f)², all of the Euclidean loss in stretched coordinates."""
+    """d = Σ a_f (x_f − y_f)², all of the Euclidean loss in stretched coordinates; it depends on the features, not on inner products."""
+
+    turnable = False
 
     def items(self, raw, weight):
         rows = Stretched(raw.framed(None, None, self.ref))

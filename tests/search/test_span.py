@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import orthonmf.search.factorize
 from orthonmf import ONMF
-from orthonmf.distortion import REGISTRY
+from orthonmf.distortion import REGISTRY, Line
 from orthonmf.engines import ThreadTeam, engine_class
 from orthonmf.passes.moves import AllDistances
 from orthonmf.search.partition import item_points
@@ -88,11 +88,11 @@ def test_an_item_that_is_zero_stays_zero(team):
 
 @pytest.mark.parametrize(("shape", "expected"), [((12, 90), True), ((12, 13), False), ((12, 14), True), ((90, 12), False)])
 def test_items_are_held_in_their_span_where_that_is_narrower(shape, expected, team):
-    assert narrow(engine_of(np.ones(shape), team)) is expected
+    assert narrow(engine_of(np.ones(shape), team), Line(np.ones(1))) is expected
 
 
 def test_sparse_items_with_fewer_numbers_than_there_are_items_stay_as_they_are(team):
-    assert not narrow(engine_of(sparse.random_array((50, 400), density=0.05, rng=0, format="csr"), team))
+    assert not narrow(engine_of(sparse.random_array((50, 400), density=0.05, rng=0, format="csr"), team), Line(np.ones(1)))
 
 
 @SCALINGS
@@ -101,7 +101,7 @@ def test_same_answer_as_in_all_dimensions(scaling, parameters, monkeypatch):
     rng = np.random.default_rng(3)
     X = rng.gamma(1, 1, (4, 300))[rng.integers(4, size=40)] * rng.gamma(10, 0.1, (40, 1)) + 0.3 * rng.random((40, 300))
     inside = ONMF(scaling=scaling, **parameters).fit(X)
-    monkeypatch.setattr(orthonmf.search.factorize, "narrow", lambda engine: False)
+    monkeypatch.setattr(orthonmf.search.factorize, "narrow", lambda engine, distortion: False)
     outside = ONMF(scaling=scaling, **parameters).fit(X)
     assert adjusted_rand_score(inside.labels_, outside.labels_) == 1
     np.testing.assert_allclose(inside.reconstruction_err_, outside.reconstruction_err_, rtol=1e-10)
@@ -114,7 +114,7 @@ def test_annealing_alone_comes_close_to_the_same_answer(scaling, monkeypatch):
     rng = np.random.default_rng(3)
     X = rng.gamma(1, 1, (4, 300))[rng.integers(4, size=40)] + 0.3 * rng.random((40, 300))
     inside = ONMF(4, scaling=scaling, refine=False).fit(X)
-    monkeypatch.setattr(orthonmf.search.factorize, "narrow", lambda engine: False)
+    monkeypatch.setattr(orthonmf.search.factorize, "narrow", lambda engine, distortion: False)
     outside = ONMF(4, scaling=scaling, refine=False).fit(X)
     assert adjusted_rand_score(inside.labels_, outside.labels_) == 1
     np.testing.assert_allclose(inside.reconstruction_err_, outside.reconstruction_err_, rtol=1e-3)
@@ -123,5 +123,5 @@ def test_annealing_alone_comes_close_to_the_same_answer(scaling, monkeypatch):
 def test_a_span_that_takes_long_is_not_sought_within_a_short_time_limit():
     X = np.ones((200, 3000))
     with ThreadTeam(1, deadline=monotonic() + 0.01) as hurried, ThreadTeam(1, deadline=monotonic() + 100) as patient:
-        assert not narrow(engine_of(X, hurried))
-        assert narrow(engine_of(X, patient))
+        assert not narrow(engine_of(X, hurried), Line(np.ones(1)))
+        assert narrow(engine_of(X, patient), Line(np.ones(1)))

@@ -96,6 +96,8 @@ class Distortion(ABC):
     ability = "an assignment of items"
     #: Whether each item has the scale that suits it best, so that components are directions; if not, they are means.
     scaled = False
+    #: Whether only inner products of items enter, so that they may be held in any orthonormal coordinates.
+    turnable = False
 
     def __init__(self, ref: Array) -> None:
         self.ref = ref

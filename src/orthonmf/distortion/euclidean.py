@@ -16,6 +16,8 @@ from .few import EuclideanCost
 class Euclidean(Splitting, Moving, Flowing):
     """Frame: x − ref, with ref in the midst of the items."""
 
+    turnable = True
+
     @classmethod
     def about(cls, mean: Array) -> Euclidean:
         """The frame for items with this weighted mean."""

@@ -29,6 +29,7 @@ class Line(Splitting, Moving, Flowing):
 
     alike = "All items are equal up to their scale; to tell their scales apart, set scaling='none'."
     scaled = True
+    turnable = True
 
     @classmethod
     def about(cls, mean: Array) -> Line:

@@ -141,7 +141,7 @@ def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
         request = replace(request, penalty=_penalty(engine, request))
         given = _distinct(engine)
         distortion = _able(REGISTRY[request.scaling].of(given), request)
-        span = Span.of(engine, distortion) if narrow(engine) else None
+        span = Span.of(engine, distortion) if narrow(engine, distortion) else None
         whole, distinct, frame = engine, given, distortion
         if span is not None:
             whole, distinct, frame = span.engine, _distinct(span.engine), _able(span.distortion, request)

@@ -69,11 +69,11 @@ class Span:
         return np.column_stack([centers[:, :n_lead], self.basis.lifted(centers[:, n_lead + 1 :])])
 
 
-def narrow(engine: Engine) -> bool:
-    """Whether items take fewer numbers in their span than they have, and it is soon found, also for the time that is left."""
+def narrow(engine: Engine, distortion: Distortion) -> bool:
+    """Whether items may be held in their span, take fewer numbers there, and it is soon found, also for the time that is left."""
     work = float(engine.n_items) ** 2 * engine.n_dims
     soon = work <= min(BUDGET.span_work, BUDGET.span_rate * engine.team.left())
-    return engine.n_items <= BUDGET.span_items and engine.n_items + 1 < engine.row_width and soon
+    return distortion.turnable and engine.n_items <= BUDGET.span_items and engine.n_items + 1 < engine.row_width and soon
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ import numpy as np
 from ..._common.typing import Array, Labels
 from ...distortion.base import Distortion
 from ...engines.base import Engine
-from ...engines.threads import ThreadTeam
 from ...passes.hard import Costs
 from ..budget import BUDGET
 from ..partition import FALL_TOL, Keep, Partition, centered, forget, labelled_pass, rank_within, steps
-from .assignment import BLOCK, certify, draft, transport
+from .assignment import HeldCosts, certify, draft, transport
 from .bounds import Bounds
 
 # A gap that needs no better prices.
@@ -54,29 +53,6 @@ class ItemCosts:
         if self.n_items * self.n_components > BUDGET.held_costs:
             return self
         return self.engine.run(self.distortion, Costs(self.centers)).columns["costs"]
-
-
-@dataclass(frozen=True)
-class HeldCosts:
-    """Costs of the columns, held as an array (n_items, n_columns); a fit whose time is over stops between its blocks."""
-
-    array: Array
-    team: ThreadTeam
-
-    @property
-    def n_items(self) -> int:
-        return len(self.array)
-
-    @property
-    def n_components(self) -> int:
-        return self.array.shape[1]
-
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Place and costs (rows, n_columns) of each block."""
-        for start in range(0, self.n_items, BLOCK):
-            self.team.check()
-            where = slice(start, min(start + BLOCK, self.n_items))
-            yield where, self.array[where]
 
 
 @dataclass(frozen=True)
@@ -198,7 +174,7 @@ class Bounded:
         held = costs.held()
         if isinstance(held, ItemCosts):
             return TieredCosts(held, self.tiers)
-        return HeldCosts(self.tiers.columns(held), self.engine.team)
+        return HeldCosts(self.tiers.columns(held), self.engine.team.check)
 
     def assign(self, centers: Array, prices: Array | None) -> tuple[Labels, Array]:
         """Labels of the best assignment at costs ω d, and the prices that prove it."""

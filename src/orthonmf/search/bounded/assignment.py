@@ -23,7 +23,7 @@ the proof exceeds the cost of the assignment.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Protocol, runtime_checkable
@@ -183,9 +183,16 @@ def nearest(costs: ArrayLike | Costs, lower: ArrayLike, upper: ArrayLike) -> Nea
 # --- The problem, read in passes ---
 
 
+def _nothing() -> None:
+    """Nothing to check."""
+
+
 @dataclass(frozen=True)
-class _ArrayCosts:
+class HeldCosts:
+    """Costs held as an array (n_items, n_components); ``check`` is called before each block, and may stop what asks for them."""
+
     array: Array
+    check: Callable[[], None] = _nothing
 
     @property
     def n_items(self) -> int:
@@ -197,6 +204,7 @@ class _ArrayCosts:
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         for start in range(0, self.n_items, BLOCK):
+            self.check()
             where = slice(start, min(start + BLOCK, self.n_items))
             yield where, self.array[where]
 
@@ -249,10 +257,10 @@ def _problem(costs: ArrayLike | Costs, lower: ArrayLike, upper: ArrayLike) -> _P
     return _Problem(table, low, high, n, k)
 
 
-def _as_costs(array: Array) -> _ArrayCosts:
+def _as_costs(array: Array) -> HeldCosts:
     if array.ndim != 2 or array.size == 0:
         raise InvalidInputError(f"costs have shape {array.shape}; expected (n_items, n_components).")
-    return _ArrayCosts(array)
+    return HeldCosts(array)
 
 
 # --- Prices ---
