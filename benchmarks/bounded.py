@@ -15,9 +15,6 @@ a dozen small problems of each part; ``--problems``, ``--first`` and ``--most`` 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
 import sys
 import time
 import warnings
@@ -36,6 +33,7 @@ from orthonmf.search.bounded.assigner import Bounded as Assigner
 from orthonmf.search.bounded.bounds import parse_bounds
 
 from ._bounded import Bounded, any_size, small
+from ._fits import fits_with
 from ._timing import machine
 
 RESTARTS, TOLERANCE = 20, 1e-6
@@ -86,7 +84,8 @@ def quality(seeds: range, baseline: str | None) -> bool:
         model, seconds = fitted(problem)
         ratios.append(model.reconstruction_err_ / best_restart(problem))
         ours += seconds
-        theirs += 0.0 if baseline is None else _seconds_with(baseline, seed)
+        if baseline is not None:
+            theirs += fits_with(baseline, [(problem.X, problem.weight, problem.parameters)])[0].seconds
         if ratios[-1] > 1 + TOLERANCE:
             print(f"  {problem.name}: n = {len(problem.X)}, k = {model.n_components}, {ratios[-1] - 1:+.1e}", flush=True)
     ratio = np.array(ratios)
@@ -95,12 +94,6 @@ def quality(seeds: range, baseline: str | None) -> bool:
     print(f"  {ours:.1f} s of the processor" + ("" if baseline is None else f", {ours / theirs:.2f} times that of {baseline}"), flush=True)
     quick = baseline is None or ours <= TIMES * theirs
     return worse <= WORSE * len(ratio) and float(ratio.max()) <= 1 + WORST and quick
-
-
-def _seconds_with(sources: str, seed: int) -> float:
-    command = [sys.executable, "-m", "benchmarks.bounded", "quality", "--seconds-of", str(seed)]
-    run = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": sources})
-    return float(json.loads(run.stdout))
 
 
 def claims(seeds: range, most: int) -> bool:
@@ -127,14 +120,10 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="seed of the first problem")
     parser.add_argument("--most", type=int, default=20_000, help="items of the largest problem of the second part")
     parser.add_argument("--baseline", help="folder with the sources of another version")
-    parser.add_argument("--seconds-of", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if unknown := set(options.parts) - {"quality", "claims"}:
         parser.error(f"no part is called {', '.join(sorted(unknown))}; there are quality and claims")
     with threadpool_limits(1):
-        if options.seconds_of is not None:
-            print(json.dumps(fitted(small(options.seconds_of))[1]))
-            return 0
         print(machine(), flush=True)
         number, most = (12, 2000) if options.quick else (options.problems, options.most)
         seeds, met = range(options.first, options.first + number), True

@@ -10,20 +10,17 @@ errors less one.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from orthonmf import ONMF
 from orthonmf._common.typing import Array
+
+from ._fits import OURS, fits_with
 
 RESTARTS, MAX_PASSES, TOLERANCE = 100, 200, 1e-6
 # Errors below this part of the squared norm of the items are rounding.
@@ -107,23 +104,10 @@ def problem_error(problem: Small, X: Array, labels: Array) -> float:
     return Small(problem.seed, problem.name, problem.scaling, X, problem.n_components).squared_error(labels)
 
 
-def fitted(problems: list[Small]) -> list[tuple[float, float]]:
-    """Squared error and CPU seconds of a fit of each problem."""
-    ONMF(2).fit(problems[0].X)  # what is imported on first use
-    found = []
-    for problem in problems:
-        began = time.process_time()
-        model = ONMF(problem.n_components, scaling=problem.scaling, n_jobs=1).fit(problem.X)
-        seconds = time.process_time() - began
-        found.append((problem.squared_error(model.labels_), seconds))
-    return found
-
-
-def elsewhere(source: str, options: argparse.Namespace) -> list[tuple[float, float]]:
-    """The same with the package in the folder ``source``."""
-    command = [sys.executable, "-m", "benchmarks.small", "--fits-only", "--problems", str(options.problems), "--first", str(options.first)]
-    output = subprocess.run(command, env={**os.environ, "PYTHONPATH": source}, check=True, capture_output=True, text=True).stdout
-    return [tuple(pair) for pair in json.loads(output)]
+def fitted(problems: list[Small], sources: str) -> list[tuple[float, float]]:
+    """Squared error and CPU seconds of a fit of each problem with the package in the folder ``sources``."""
+    fits = fits_with(sources, [(each.X, None, {"n_components": each.n_components, "scaling": each.scaling}) for each in problems])
+    return [(problem.squared_error(fit.labels), fit.seconds) for problem, fit in zip(problems, fits, strict=True)]
 
 
 def report(name: str, problems: list[Small], found: list[tuple[float, float]], best: Array) -> int:
@@ -149,21 +133,15 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--restarts", type=int, default=RESTARTS)
     parser.add_argument("--baseline", metavar="SRC", help="compare with the package in this folder too")
-    parser.add_argument("--fits-only", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     problems = [drawn(seed) for seed in range(options.first, options.first + options.problems)]
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = fitted(problems)
-        if options.fits_only:
-            print(json.dumps(found))
-            return 0
+    with threadpool_limits(1):
         began = time.process_time()
         best = np.array([best_restart(problem, options.restarts) for problem in problems])
         print(f"best of {options.restarts}: {time.process_time() - began:.1f} s of CPU time\n")
     if options.baseline:
-        report(f"baseline {options.baseline}", problems, elsewhere(options.baseline, options), best)
-    return int(report("ours", problems, found, best) > 0)
+        report(f"baseline {options.baseline}", problems, fitted(problems, options.baseline), best)
+    return int(report("ours", problems, fitted(problems, OURS), best) > 0)
 
 
 if __name__ == "__main__":
