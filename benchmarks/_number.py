@@ -164,6 +164,15 @@ def blocks(seeds: int) -> Iterator[Problem]:
         yield Problem(f"k={k} density={density} width={width} seed={seed}", X, exactly(k), "item", MOST_OF_MANY, labels)
 
 
+def background(seeds: int) -> Iterator[Problem]:
+    """Five groups of items with scales of their own over a background: noise turns the short ones farther, and its mean bends every group."""
+    for n, p, level, seed in product((60, 200), (20, 100, 400), (0.2, 1.0), range(seeds)):
+        rng = np.random.default_rng([seed, n, p])
+        centers, labels = rng.gamma(1.0, 1.0, (5, p)), rng.integers(5, size=n)
+        X = centers[labels] * rng.gamma(9.0, 0.1, (n, 1)) + level * rng.random((n, p))
+        yield Problem(f"n={n} p={p} level={level} seed={seed}", X, exactly(5), labels=labels)
+
+
 def noise(seeds: int) -> Iterator[Problem]:
     """One component."""
     shapes = {"gamma": ((5, 300), (50, 300), (500, 200)), "normal": ((5, 400), (20, 300), (200, 300), (100, 1000))}
@@ -231,5 +240,6 @@ FAMILIES: dict[str, Callable[[int], Iterator[Problem]]] = {
     "unequal": unequal,
     "discrete": discrete,
     "blocks": blocks,
+    "background": background,
     "noise": noise,
 }

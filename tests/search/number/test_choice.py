@@ -19,6 +19,16 @@ def test_nested_data_have_levels(scaling, seed):
     assert " or 4" in found.sentence
 
 
+@pytest.mark.parametrize(("n", "p", "level"), [(60, 400, 0.2), (60, 100, 0.2), (200, 400, 1.0)])
+@pytest.mark.parametrize("seed", range(2))
+def test_short_items_over_a_background_are_no_components_of_their_own(n, p, level, seed):
+    # Noise turns the lines of short items farther; each would have a direction of its own in many dimensions.
+    rng = np.random.default_rng(seed)
+    centers, labels = rng.gamma(1, 1, (5, p)), rng.integers(5, size=n)
+    X = centers[labels] * rng.gamma(9, 0.1, (n, 1)) + level * rng.random((n, p))
+    assert number_of(X, "item", most=16).answer == 5
+
+
 def separated(k, seed, n=240, p=12):
     rng = np.random.default_rng(seed)
     return 30 + 10 * rng.standard_normal((k, p))[np.arange(n) % k] + rng.standard_normal((n, p))

@@ -35,6 +35,16 @@ def test_signal_is_counted_where_noise_differs_by_item(seed):
     assert np.count_nonzero(values > 1.1 * equal) > 4
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_direction_of_one_item_alone_is_not_shared(seed):
+    rng = np.random.default_rng(seed)
+    items = rng.standard_normal((60, 200))
+    items[0] *= 4
+    edge, values = edge_of(items + 3 * np.sign(rng.standard_normal((60, 1))) * rng.standard_normal(200))
+    assert n_signals(values, edge) == 2
+    assert n_signals(values, edge, shared=True) == 1
+
+
 def test_weights_are_repetitions():
     rng = np.random.default_rng(0)
     items, repeats = rng.standard_normal((40, 10)), rng.integers(1, 4, 40)

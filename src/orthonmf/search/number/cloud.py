@@ -14,11 +14,14 @@ from ...distortion.base import Distortion, mean_of
 from ...engines.base import Engine, block_weight
 from ..budget import BUDGET
 from .edge import Edge, n_signals
+from .unevenness import unevenness
 
 # No component varies less than this share of the noise of all: components may differ in their noise.
 NOISE_SHARE = 0.5
 # Steps below this fraction of a feature's range are rounding.
 LEAST_STEP = 1e-7
+# What a direction leaves of an item that it was found from, at least, as a share of what it leaves of others.
+LEAST_LEFT = 0.5
 # Variance, relative to the whole, below which points coincide.
 COINCIDENT = 1e-12
 
@@ -96,19 +99,18 @@ def clouds_of(engine: Engine, distortion: Distortion, most: int, evidence: float
     used = np.flatnonzero((each > 0) & (sq > 0 if lines else True))
     share = np.zeros(engine.n_items)
     share[used] = each[used] / each[used].sum() / (sq[used] if lines else 1.0)
-    n_dims = int(np.count_nonzero(raw.total(each)))
-    values, points = _principal(engine, raw, share, mean, min(2 * most, n_dims, len(used)))
-    total = float((share * _away(raw, mean, sq)).sum())
-    # Few items that are repeated again and again carry no noise.
-    rank = len(values)
-    if len(used) > min(most, evidence / 2):
-        left = points * np.sqrt(share)[:, None] / np.sqrt(np.maximum(values, np.finfo(float).tiny))
-        rank = n_signals(values, _edge(raw, share, mean, left, each * (evidence / each[used].sum())))
-    rank = min(rank, most if lines else most - 1)
+    copies = each * (evidence / each[used].sum())
+    if lines:
+        shared = _signal(engine, share, mean, most, copies, shared=True)
+        if shared.rank < min(len(used), shared.n_dims) / 2:
+            share[used] /= unevenness(sq[used], shared.rest(share, sq)[used], each[used])
+    signal = _signal(engine, share, mean, most, copies)
+    rank = min(signal.rank, most if lines else most - 1)
     if rank <= lines:
         return []
-    noise = max(total - float(values[:rank].sum()), 0.0) / max(n_dims - rank, 1)
-    points, length = points[used, :rank] / inflation(values[:rank], noise, n_dims / evidence), np.ones(len(used))
+    values, total = signal.values[:rank], float((share * _away(raw, mean, sq)).sum())
+    noise = max(total - float(values.sum()), 0.0) / max(signal.n_dims - rank, 1)
+    points, length = signal.points[used, :rank] / inflation(values, noise, signal.n_dims / evidence), np.ones(len(used))
     if lines:
         points, length = _directions(points / np.sqrt(sq[used])[:, None])
         points, used = points[length > 0], used[length > 0]
@@ -117,6 +119,47 @@ def clouds_of(engine: Engine, distortion: Distortion, most: int, evidence: float
     even = Cloud(_centred(points, weight, rank - lines), weight, noise, _blur(raw, sq, used, lines), used, np.ones(len(used)))
     precision = np.square(length) * sq[used]
     return [even, replace(even, precision=precision / np.average(precision, weights=weight))] if lines else [even]
+
+
+@dataclass(frozen=True)
+class _Signal:
+    """The leading directions of all items.
+
+    Attributes
+    ----------
+    values : ndarray of shape (count,)
+        Eigenvalues, the largest first.
+    points : ndarray of shape (n, count)
+        The items along the directions.
+    rank : int
+        How many directions carry more than noise.
+    n_dims : int
+        Of the features, how many have something.
+    """
+
+    values: Array
+    points: Array
+    rank: int
+    n_dims: int
+
+    def rest(self, share: Array, sq: Array) -> Array:
+        """The square of what the signal leaves of each item; a direction leans towards the items that it was found from."""
+        along = np.square(self.points[:, : self.rank])
+        leverage = share * (along / self.values[: self.rank]).sum(axis=1)
+        return np.maximum(sq - along.sum(axis=1), 0.0) / np.maximum(1 - leverage, LEAST_LEFT)
+
+
+def _signal(engine: Engine, share: Array, mean: Array | None, most: int, copies: Array, *, shared: bool = False) -> _Signal:
+    """The directions of Σ share x xᵀ; items stand for ``copies`` (n,) each."""
+    whole = slice(0, engine.n_items)
+    raw, used = engine.rows(whole), np.flatnonzero(share)
+    n_dims = int(np.count_nonzero(raw.total(block_weight(engine, whole))))
+    values, points = _principal(engine, raw, share, mean, min(2 * most, n_dims, len(used)))
+    # Few items that are repeated again and again carry no noise.
+    if len(used) <= min(most, copies[used].sum() / 2):
+        return _Signal(values, points, len(values), n_dims)
+    left = points * np.sqrt(share)[:, None] / np.sqrt(np.maximum(values, np.finfo(float).tiny))
+    return _Signal(values, points, n_signals(values, _edge(raw, share, mean, left, copies), shared=shared), n_dims)
 
 
 def _away(raw: Any, mean: Array | None, sq: Array) -> Array:

@@ -109,8 +109,15 @@ def _largest_singular(items: Array) -> float:
     return float(svds(items, k=1, tol=TOL, v0=start, return_singular_vectors=False)[0])
 
 
-def n_signals(values: Array, edge: Edge) -> int:
-    """How many of the eigenvalues, the largest first, stand above what chance reaches."""
+def n_signals(values: Array, edge: Edge, *, shared: bool = False) -> int:
+    """How many of the eigenvalues, the largest first, stand above what chance reaches.
+
+    Parameters
+    ----------
+    shared : bool
+        Whether a direction is itself left among the noise that it must stand above. A direction of one item alone, or of one feature
+        alone, then does not count: random signs leave it as large as it is.
+    """
     distinct, n_dims = edge.items.shape
     if n_dims <= FEW_DIMS:
         return min(len(values), n_dims)
@@ -118,17 +125,17 @@ def n_signals(values: Array, edge: Edge) -> int:
     # Few dimensions that are left cannot tell how noise differs: it is taken as equal. The largest of them always seems to stand out:
     # beyond half of the dimensions it must do so by far, or follow others.
     ratio = {r: float(values[r - 1]) / edge.equal(r, float(values[:r].sum())) for r in range(half + 1, last + 1)}
-    rank = max((r for r, times in ratio.items() if times > BY_FAR), default=0) or _last(values[: min(last, half)], edge)
+    rank = max((r for r, times in ratio.items() if times > BY_FAR), default=0) or _last(values[: min(last, half)], edge, int(shared))
     while half <= rank < last and ratio[rank + 1] > 1:
         rank += 1
     # With signal in all dimensions but one, nothing is left to tell whether the last is noise.
     return n_dims if rank == n_dims - 1 < len(values) else rank
 
 
-def _last(values: Array, edge: Edge) -> int:
-    """The number of the last eigenvalue that stands out: it takes all above it along."""
+def _last(values: Array, edge: Edge, left: int) -> int:
+    """The number of the last eigenvalue that stands out: it takes all above it along. So many of these are left among the noise."""
     rank = len(values)
-    while rank and values[rank - 1] <= (chance := edge.reached(rank, float(values[rank - 1]))):
+    while rank and values[rank - 1] <= (chance := edge.reached(rank - left, float(values[rank - 1]))):
         # With fewer directions taken away chance reaches no less.
         rank = int(np.count_nonzero(values[: rank - 1] > chance))
     return rank
