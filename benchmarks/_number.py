@@ -165,7 +165,7 @@ def blocks(seeds: int) -> Iterator[Problem]:
 
 
 def background(seeds: int) -> Iterator[Problem]:
-    """Five groups of items with scales of their own over a background: noise turns the short ones farther, and its mean bends every group."""
+    """Five groups of items with scales of their own over a background, which bends every group and turns the short items farther."""
     for n, p, level, seed in product((60, 200), (20, 100, 400), (0.2, 1.0), range(seeds)):
         rng = np.random.default_rng([seed, n, p])
         centers, labels = rng.gamma(1.0, 1.0, (5, p)), rng.integers(5, size=n)

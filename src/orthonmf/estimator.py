@@ -21,7 +21,6 @@ from ._common.validation import check_choice, check_count, check_jobs, check_num
 from .distortion import REGISTRY, has_scales
 from .engines import REGISTRY as ENGINES
 from .engines import Engine, ThreadTeam
-from .engines.base import block_weight
 from .engines.layout import Layout, power_of_two
 from .engines.threads import TimeLimitReached
 from .exceptions import InfeasibleCapacityError, InvalidInputError, ModelFormatError, NothingStandsOutWarning
@@ -29,15 +28,17 @@ from .model import storage
 from .model.certificate import Certificate, certify, squared_error
 from .model.departure import asked_bounds, departure
 from .model.factorization import Factorization
-from .model.factors import Assigned, Factors, one_per_row
+from .model.factors import Assigned, Factors, one_per_row, weights
 from .model.invariants import contradiction, malformed
 from .model.posterior import Mixture, fit_mixture, margins, posterior
+from .passes.base import host
 from .progress import CallbackSupport, Monitor, Reporter, history, in_units, with_callbacks
 from .search.bounded import REGISTRY as SOLVERS
 from .search.bounded import solver_parameters
 from .search.bounded.assigner import Bounded
 from .search.bounded.bounds import least_components, most_components, parse_bounds
 from .search.factorize import MAX_COMPONENTS, Request, Result, factorize
+from .search.sampling import mergeable
 from .search.status import Status
 from .search.transitions import persistence
 
@@ -277,6 +278,9 @@ class ONMF(CallbackSupport, Factorization):
             deadline = None if self.time_limit is None else monotonic() + self.time_limit
             with ThreadTeam(self.n_jobs, deadline) as team, closing(team), Reporter(self, X) as listener:
                 engine = self._layout.build(X, sample_weight, team)
+                # Of few items all are searched for equal ones, and bounds need the costs of all items at once.
+                if mergeable(engine) or self.capacity is not None or self.min_size is not None:
+                    engine = engine.near()
                 engine.size, total_size = self._sizes(item_size, engine.n_items)
                 monitor = Monitor(self.verbose, listener, self._unit(engine))
                 request = self._request(engine, total_size)
@@ -739,12 +743,11 @@ class ONMF(CallbackSupport, Factorization):
         if self.orthogonal == "samples":
             assigned = factors.assign(engine, given)
         else:
-            assigned = Assigned(result.labels, factors.components.max(axis=0))
+            assigned = Assigned(host(result.labels), factors.components.max(axis=0))
         self.labels_, self.scale_ = assigned.labels, assigned.scale.astype(dtype)
         self.counts_ = np.bincount(self.labels_, minlength=self.n_components_)
         if self.orthogonal == "samples" and has_scales(self.scaling):  # an item that is zero is as near to one component as to another
-            each = np.ldexp(block_weight(engine, slice(0, engine.n_items)), -2 * engine.weight_shift)
-            self._weight = np.bincount(self.labels_, each, self.n_components_)
+            self._weight = weights(engine, self.labels_, self.n_components_)
         self.margin_ = self._margins(engine, self.labels_).astype(dtype)
         self._bounds = asked_bounds(self, engine) if result.bounds is None else result.bounds
         unit = self._unit(engine)

@@ -6,6 +6,7 @@ from numpy.testing import assert_array_equal
 
 from orthonmf import ONMF
 from orthonmf.engines import REGISTRY
+from tests.engines.toys import FarEngine
 
 TOYS = {"shuffled": "tests.engines.toys:ShuffledEngine", "distant": "tests.engines.toys:DistantEngine"}
 MODELS = {
@@ -18,6 +19,31 @@ MODELS = {
     "barrier flow": {"n_components": 2, "capacity": 33, "solver": "cbf"},
     "features": {"n_components": 2, "orthogonal": "features"},
 }
+
+
+FAR = {
+    "lines": ({"n_components": 3}, True),
+    "means": ({"n_components": 3, "scaling": "none"}, False),
+    "the data decide": ({"max_components": 4}, False),
+    "not refined": ({"n_components": 3, "refine": False}, True),
+}
+
+
+@pytest.mark.thinned(2)
+@pytest.mark.parametrize("name", FAR)
+def test_columns_stay_with_the_engine(name, monkeypatch):
+    parameters, weighted = FAR[name]
+    rng = np.random.default_rng(2)
+    X = 5 + rng.standard_normal((70_000, 64)).astype(np.float32)  # more than are searched for equal items
+    X += 4 * rng.random((3, 64))[np.arange(len(X)) % 3].astype(np.float32)
+    X = np.maximum(X, 0)
+    weight = rng.gamma(1.0, 1.0, len(X)) if weighted else None
+    expected = fitted(parameters, X, weight)
+    monkeypatch.setitem(REGISTRY, "dense", "tests.engines.toys:FarEngine")
+    monkeypatch.setattr("tests.engines.toys.FarEngine.fetched", [])
+    assert_same(fitted(parameters, X, weight), expected)
+    # The fit gives labels_, scale_ and margin_, prediction two and verification three more: whatever the number of passes.
+    assert len(FarEngine.fetched) <= 10
 
 
 def groups(n_items=60):

@@ -19,7 +19,7 @@ import numpy as np
 
 from .._common.typing import Array, Labels
 from ..exceptions import IntegrityError
-from ..passes.base import INDEX, Columns, Found, Pass
+from ..passes.base import GIVEN_WEIGHT, INDEX, Columns, Found, Pass
 from ..passes.raw import Energy, Scalar, Total, WeightedSum
 from .threads import ThreadTeam
 
@@ -96,6 +96,18 @@ class Framing(Protocol):
 
     def items(self, raw: RawRows, weight: Array) -> Any:
         """The items of a block in the distortion's frame."""
+
+
+class _Blind:
+    """The frame of a pass that reads columns alone."""
+
+    def items(self, raw: RawRows, weight: Array) -> Any:
+        """Nothing."""
+        return None
+
+
+#: For passes that read columns alone: they see no items, and count as no pass over them.
+BLIND = _Blind()
 
 
 class Engine(ABC):
@@ -176,19 +188,37 @@ class Engine(ABC):
 
     def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
         """One pass, not added up: the place of every block and what is found in it, in order. For what is too large to be joined."""
-        self.passes += 1
-        self.team.passes += 1
-        return zip(self.slices, self.parts(frame, work, columns or {}), strict=True)
+        if frame is not BLIND:
+            self.passes += 1
+            self.team.passes += 1
+        return zip(self.slices, self._parts(frame, work, columns or {}), strict=True)
 
-    def parts(self, frame: Framing | None, work: Pass, columns: Columns) -> Iterable[Found]:
+    def _parts(self, frame: Framing | None, work: Pass, columns: Columns) -> Iterable[Found]:
         """What a pass finds in every block, in the order of the blocks, computed by the threads."""
-        return self.team.map(lambda where: work(*self.seen(frame, work, columns, where)), self.slices)
+        return self.team.map(lambda where: work(*self._seen(frame, work, columns, where)), self.slices)
 
-    def seen(self, frame: Framing | None, work: Pass, columns: Columns, where: slice) -> tuple[Any, Columns]:
+    def near(self) -> Engine:
+        """The same items on an engine whose columns are arrays of this process."""
+        return self
+
+    def hold(self, values: Array) -> Any:
+        """An array of this process, (n_items, …), as a column."""
+        return values
+
+    def _seen(self, frame: Framing | None, work: Pass, columns: Columns, where: slice) -> tuple[Any, Columns]:
         """Of one block, what a pass sees: its items in a frame, or as they were given where that is None, and the columns that it reads."""
-        items = Block(self.rows(where), block_weight(self, where)) if frame is None else self._items(frame, where)
-        read = {name: np.arange(where.start, where.stop) if name == INDEX else columns[name][where] for name in work.reads}
-        return items, read
+        items: Any = None
+        if frame is None:
+            items = Block(self.rows(where), block_weight(self, where))
+        elif frame is not BLIND:
+            items = self._items(frame, where)
+        return items, {name: self._column(columns, name, where) for name in work.reads}
+
+    def _column(self, columns: Columns, name: str, where: slice) -> Array:
+        """The numbers of one block."""
+        if name == INDEX:
+            return np.arange(where.start, where.stop)
+        return block_weight(self, where) if name == GIVEN_WEIGHT else columns[name][where]
 
     def _join(self, joined: dict[str, Array], name: str, where: slice, values: Array) -> None:
         if len(self.slices) == 1:

@@ -9,6 +9,7 @@ scales are stored in the type of X: that moves a squared error by at most (ε of
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -211,13 +212,17 @@ class Claim:
     nearest: bool = False
     summed: bool = False
 
+    def columns(self, engine: Engine) -> dict[str, Any]:
+        """Labels and scales as columns of an engine."""
+        return {"labels": engine.hold(self.labels), "scale": engine.hold(self.scale)}
+
 
 def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds | None = None, prices: Array | None = None) -> Certificate:
     """Recompute every claim of a factorisation from the data; good ``prices`` make the proof under bounds short."""
     exact, n_components = doubled(engine), len(claim.components)
     centers = distortion.to_frame(claim.components)
     work = Audit(distortion, centers, claim.components, 4 * (NEGLIGIBLE + engine.n_dims) * claim.eps, formed=exact.forms_rows)
-    audit: AuditSums = exact.run(None, work, {"labels": claim.labels, "scale": claim.scale}).total
+    audit: AuditSums = exact.run(None, work, claim.columns(exact)).total
     in_time = exact.pass_seconds * _passes_of_bound(exact, n_components) <= engine.team.left()
     rounding = _rounding(exact, claim, audit)
     found = Certificate(
@@ -246,7 +251,7 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
 
 def squared_error(engine: Engine, claim: Claim) -> float:
     """Σ w ‖x − scale · center‖², by explicit residuals, in the units of the engine."""
-    found: Scalar = doubled(engine).run(None, Residual(claim.components), {"labels": claim.labels, "scale": claim.scale}).total
+    found: Scalar = doubled(engine).run(None, Residual(claim.components), claim.columns(engine)).total
     return found.total
 
 

@@ -12,11 +12,12 @@ import numpy as np
 
 from ..distortion import REGISTRY, has_scales
 from ..distortion.base import Distortion
-from ..engines.base import Engine, block_weight, doubled, mean_sqnorm
+from ..engines.base import Engine, doubled, mean_sqnorm
 from ..exceptions import InfeasibleCapacityError, InvalidInputError
 from ..passes.hard import MeanReach, Reach
 from ..search.bounded.bounds import Bounds, n_bounds, parse_bounds, parse_loads
 from .certificate import CONSERVED, GAP, STATIONARY, Certificate
+from .factors import weights
 
 __all__ = ["asked_bounds", "departure"]
 
@@ -132,9 +133,7 @@ def _of_items(model: Any, engine: Engine) -> Iterator[str]:
         model.scale_, scale, rtol=STORED_ROUNDINGS * float(kind.eps), atol=float(kind.smallest_subnormal)
     ):
         yield "scale_ is not what the data and components_ give"
-    each = np.ldexp(block_weight(engine, slice(0, engine.n_items)), -2 * engine.weight_shift)
-    weight = np.bincount(model.labels_, each, model.n_components_)
-    if not np.allclose(model._weight, weight, rtol=SAME, atol=0):
+    if not np.allclose(model._weight, weights(engine, model.labels_, model.n_components_), rtol=SAME, atol=0):
         yield "the weights of the components are not those of the samples"
     stored, own = factors.distortion(engine), REGISTRY[model.scaling].of(engine)
     if _mean_reach(engine, stored) > FARTHER * _mean_reach(engine, own) + STORED_ROUNDINGS * float(kind.eps) * float(

@@ -15,7 +15,9 @@ import scipy.sparse as sp
 
 from .._common.typing import Array, Labels
 from ..distortion import REGISTRY, Distortion, has_scales
-from ..engines.base import Engine, doubled
+from ..engines.base import BLIND, Engine, doubled
+from ..passes.base import host
+from ..passes.columns import Shape, Shapes
 from ..passes.raw import Inner, LabelSums, Sums
 from ..search.factorize import Result
 from ..search.partition import nearest_pass
@@ -64,13 +66,13 @@ class Factors:
     @classmethod
     def of(cls, engine: Engine, result: Result, orthogonal: str, scaling: str, dtype: Any) -> Factors:
         """The factors of a result."""
-        each = np.ones(engine.n_items) if engine.weight is None else np.ldexp(engine.weight, -2 * engine.weight_shift)
-        weight = np.bincount(result.labels, each, len(result.centers))
+        weight = weights(engine, result.labels, len(result.centers))
         unit = 0 if has_scales(scaling) else -engine.shift
         components = np.ldexp(result.centers, unit)
         if orthogonal == "features":
-            values = _feature_values(engine, result, scaling, weight)
-            components = one_per_row(values, result.labels, len(weight), sparse=False, dtype=dtype).T
+            labels = host(result.labels)
+            values = _feature_values(engine, result.centers, labels, scaling, weight)
+            components = one_per_row(values, labels, len(weight), sparse=False, dtype=dtype).T
         elif not has_scales(scaling):
             components = components * _root(weight)[:, None]
         components = np.ascontiguousarray(components.astype(dtype))
@@ -91,8 +93,8 @@ class Factors:
             distortion = self.distortion(engine)
             _, labels = nearest_pass(engine, distortion, distortion.to_frame(centers))
         if not has_scales(self.scaling):
-            return Assigned(labels, (1 / _root(self.weight))[labels])
-        return Assigned(labels, np.ldexp(_inner(engine, centers, labels), -engine.shift))
+            return Assigned(host(labels), (1 / _root(self.weight))[host(labels)])
+        return Assigned(host(labels), np.ldexp(_inner(engine, centers, labels), -engine.shift))
 
     def claim(self, engine: Engine, assigned: Assigned | None = None, *, nearest: bool = False) -> Claim:
         """What is claimed of the items of an engine: x_i ≈ scale_i · center, in the engine's units.
@@ -136,24 +138,31 @@ def _root(weight: Array) -> Array:
     return np.sqrt(np.where(weight > 0, weight, 1.0))
 
 
-def _feature_values(engine: Engine, result: Result, scaling: str, weight: Array) -> Array:
+def weights(engine: Engine, labels: Any, n_components: int) -> Array:
+    """What the items of each component weigh, in the units in which weights were given."""
+    shape: Shape = engine.run(BLIND, Shapes(n_components), {"labels": engine.hold(labels)}).total
+    return np.ldexp(shape.weight, -2 * engine.weight_shift)
+
+
+def _feature_values(engine: Engine, centers: Array, labels: Labels, scaling: str, weight: Array) -> Array:
     """The one nonzero of each column of C, with C Cᵀ = I."""
     if not has_scales(scaling):
-        return 1 / _root(weight)[result.labels]
-    values = _inner(engine, result.centers, result.labels)
-    size = np.sqrt(np.bincount(result.labels, np.square(values), len(weight)))
+        return 1 / _root(weight)[labels]
+    values = _inner(engine, centers, labels)
+    size = np.sqrt(np.bincount(labels, np.square(values), len(weight)))
     # Zero items have no direction: a component of nothing else spreads evenly, and reconstructs zero.
     even = 1 / _root(weight)
-    return np.where(size[result.labels] > 0, values / np.where(size > 0, size, 1.0)[result.labels], even[result.labels])
+    return np.where(size[labels] > 0, values / np.where(size > 0, size, 1.0)[labels], even[labels])
 
 
-def _inner(engine: Engine, centers: Array, labels: Labels) -> Array:
+def _inner(engine: Engine, centers: Array, labels: Any) -> Array:
     """x_i · center of its component, in float64 and the units of the engine, shape (n_items,)."""
-    inner = doubled(engine).run(None, Inner(centers), {"labels": labels}).columns["inner"]
-    return np.maximum(inner, 0.0)
+    inner = doubled(engine).run(None, Inner(centers), {"labels": engine.hold(labels)}).columns["inner"]
+    return np.maximum(host(inner), 0.0)
 
 
 def _label_sums(engine: Engine, values: Array, labels: Labels, n_components: int) -> Array:
     """Σ values_i x_i over the items of each component, shape (n_components, n_dims)."""
-    total: Sums = doubled(engine).run(None, LabelSums(n_components, engine.n_dims), {"labels": labels, "values": values}).total
+    columns = {"labels": engine.hold(labels), "values": engine.hold(values)}
+    total: Sums = doubled(engine).run(None, LabelSums(n_components, engine.n_dims), columns).total
     return total.sums

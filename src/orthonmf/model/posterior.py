@@ -19,6 +19,7 @@ import numpy as np
 from .._common.typing import Array, Labels
 from ..distortion.base import Distortion, Items, mean_of
 from ..engines.base import Engine, RawRows, doubled, reweighted, sample, weighted_mean
+from ..passes.base import host
 from ..passes.hard import Margins
 from ..passes.raw import UnitWeight
 from ..passes.soft import Posterior
@@ -135,7 +136,7 @@ def posterior(engine: Engine, distortion: Distortion, mixture: Mixture) -> Array
     """p_ij (n_items, n_components) for a mixture in the units of the engine; π where an item has no direction."""
     log_share = np.log(np.maximum(mixture.share, TINY))
     work = Posterior(distortion.to_frame(mixture.centers), log_share, mixture.deviation**2)
-    resp = doubled(engine).run(distortion, work).columns["resp"]  # β d would not bear the rounding of float32 items
+    resp = host(doubled(engine).run(distortion, work).columns["resp"])  # β d would not bear the rounding of float32 items
     return resp / resp.sum(axis=1, keepdims=True)
 
 
@@ -145,4 +146,4 @@ def margins(engine: Engine, distortion: Distortion, centers: Array, labels: Labe
         return np.ones(engine.n_items)
     # A distance is exact to the rounding of the item's own distance to the reference.
     work = Margins(distortion.to_frame(centers), item_rounding(engine, distortion), float(NEGLIGIBLE * np.finfo(float).eps))
-    return doubled(engine).run(distortion, work, {"labels": labels}).columns["margin"]
+    return host(doubled(engine).run(distortion, work, {"labels": engine.hold(labels)}).columns["margin"])

@@ -6,13 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, Self
 
+import numpy as np
+
 from .._common.typing import Array
 
-# Numbers of each item, by name; the first axis runs over the items.
-Columns = Mapping[str, Array]
+# Numbers of each item, by name; the first axis runs over the items. A pass gets those of its block, as arrays; to everyone else a column
+# is a handle of the engine that made it, which may hold it elsewhere.
+Columns = Mapping[str, Any]
 
-#: The column that every engine offers: the position of each item.
-INDEX = "index"
+#: Columns that every engine offers: the position of each item, and its weight w.
+INDEX, GIVEN_WEIGHT = "index", "given weight"
+
+
+def host(column: Any) -> Array:
+    """A column as one array of this process."""
+    return column if isinstance(column, np.ndarray) else column.host()
 
 
 class Additive:
@@ -38,12 +46,12 @@ class Found:
     ----------
     total
         Adds (``+``), and has a ``count`` of items, so that a block lost or counted twice is noticed.
-    columns : dict of arrays
-        Numbers of each item, by name; the first axis runs over the items.
+    columns : dict
+        Numbers of each item, by name: arrays of a block, or, of all items, handles of the engine.
     """
 
     total: Any
-    columns: dict[str, Array] = field(default_factory=dict)
+    columns: dict[str, Any] = field(default_factory=dict)
 
 
 class Pass(Protocol):

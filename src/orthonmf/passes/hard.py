@@ -9,7 +9,7 @@ import numpy as np
 
 from .._common.typing import Array, Labels
 from ..distortion.base import Items, Pairs
-from .base import Additive, Columns, Count, Found
+from .base import INDEX, Additive, Columns, Count, Found
 
 
 @dataclass(frozen=True)
@@ -64,16 +64,21 @@ def hard_stats(items: Items, pairs: Pairs, labels: Labels, changed: int = 0) -> 
 class Nearest:
     """Column ``labels``: the nearest component of every item (ties to the lowest index), and the sums that they make.
 
-    What ``labels`` were before counts the items that changed.
+    Items whose label is not what it was before are counted: all, where none had one.
     """
 
     centers: Array
-    reads: ClassVar = ("labels",)
+    labelled: bool = True
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the columns it reads."""
+        return ("labels",) if self.labelled else ()
 
     def __call__(self, items: Items, columns: Columns) -> Found:
         pairs = items.pairs(self.centers)
         labels = pairs.distance.argmin(axis=0)
-        changed = int(np.count_nonzero(labels != columns["labels"]))
+        changed = int(np.count_nonzero(labels != columns["labels"])) if self.labelled else len(items)
         return Found(hard_stats(items, pairs, labels, changed), {"labels": labels})
 
 
@@ -130,15 +135,43 @@ class OwnAndOther:
 
 
 @dataclass(frozen=True)
-class Nearer:
-    """Column ``nearest``: what it was, or the distance to one more centre where that is less."""
+class Worst:
+    """The item that costs most, the first of equal ones, and its cost ω d."""
 
-    center: Array
-    reads: ClassVar = ("nearest",)
+    count: int
+    cost: float
+    item: int
+
+    def __add__(self, other: Worst) -> Worst:
+        larger = self if self.cost >= other.cost else other
+        return Worst(self.count + other.count, larger.cost, larger.item)
+
+
+@dataclass(frozen=True)
+class Nearer:
+    """Column ``nearest``: the distance to the nearest centre, of these and of all before where there were some; and the worst item.
+
+    A distance up to ``equal``, or to ``roundings`` times the item's squared distance to the reference, costs nothing.
+    """
+
+    centers: Array
+    equal: float
+    roundings: float
+    begun: bool
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the columns it reads."""
+        return (INDEX, "nearest") if self.begun else (INDEX,)
 
     def __call__(self, items: Items, columns: Columns) -> Found:
-        distance = np.maximum(items.pairs(self.center).distance[0], 0)
-        return Found(Count(len(items)), {"nearest": np.minimum(columns["nearest"], distance)})
+        nearest = np.maximum(items.pairs(self.centers).distance, 0).min(axis=0).astype(np.float64)
+        if self.begun:
+            nearest = np.minimum(columns["nearest"], nearest)
+        least = np.maximum(self.equal, self.roundings * items.sq.astype(np.float64))
+        cost = np.where(nearest > least, nearest * items.weight.astype(np.float64), 0.0)
+        worst = int(cost.argmax())
+        return Found(Worst(len(items), float(cost[worst]), int(columns[INDEX][worst])), {"nearest": nearest})
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,36 @@ from .base import INDEX, Columns, Count, Found
 
 
 @dataclass(frozen=True)
+class Movers:
+    """Items whose move pays, in order: what it gains, from which component, and to which.
+
+    Attributes
+    ----------
+    count : int
+        Of the items they were chosen from.
+    items : ndarray of shape (m,)
+    gain : ndarray of shape (m,)
+    source, goal : ndarray of shape (m,)
+    """
+
+    count: int
+    items: Labels
+    gain: Array
+    source: Labels
+    goal: Labels
+
+    def __add__(self, other: Movers) -> Movers:
+        both = ((self.items, other.items), (self.gain, other.gain), (self.source, other.source), (self.goal, other.goal))
+        return Movers(self.count + other.count, *(np.append(one, more) for one, more in both))
+
+    def taken(self, index: Labels) -> Movers:
+        """Some of them, in another order."""
+        return Movers(self.count, self.items[index], self.gain[index], self.source[index], self.goal[index])
+
+
+@dataclass(frozen=True)
 class MoveGains:
-    """Columns ``gain``, of moving each item to its best other component, and ``target``, that component.
+    """Items that gain more than ``least`` by moving to their best other component.
 
     ``mass`` and ``cost`` are those of the components. Where items move ``together``, that column is what moves with each.
     """
@@ -23,11 +51,12 @@ class MoveGains:
     mass: Array
     cost: Array
     together: bool
+    least: float
 
     @property
     def reads(self) -> tuple[str, ...]:
         """Names of the columns it reads."""
-        return ("labels", "together") if self.together else ("labels",)
+        return ("labels", INDEX, "together") if self.together else ("labels", INDEX)
 
     def __call__(self, items: Items, columns: Columns) -> Found:
         pairs, frame = items.pairs(self.centers), having(items.frame, Moving, "The refinement")
@@ -36,7 +65,9 @@ class MoveGains:
         leave = frame.leave(moving, pairs, self.mass, self.cost)[mine]
         join = frame.join(moving, pairs, self.mass, self.cost)
         join[mine] = np.inf
-        return Found(Count(len(items)), {"gain": leave - join.min(axis=0), "target": join.argmin(axis=0)})
+        gain = leave - join.min(axis=0)
+        pays = np.flatnonzero(gain > self.least)
+        return Found(Movers(len(items), columns[INDEX][pays], gain[pays], columns["labels"][pays], join[:, pays].argmin(axis=0)))
 
 
 @dataclass(frozen=True)

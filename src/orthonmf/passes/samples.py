@@ -10,6 +10,7 @@ import numpy as np
 from .._common.typing import Array
 from ..distortion.base import Items
 from .base import Additive, Columns, Count, Found
+from .raw import Scalar
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,20 @@ class Shares:
         cost = items.weight * np.maximum(distance.min(axis=0), 0)
         total = ShareSums(len(items), float(cost.sum()), np.bincount(labels, items.weight, len(self.centers)))
         return Found(total, {"labels": labels.astype(np.int32), "cost": cost, "mass": items.weight.copy()})
+
+
+@dataclass(frozen=True)
+class Share:
+    """Column ``share``: an item's part of the cost of all, and of the mass of its component, which stands for 1 / n_components of all."""
+
+    sums: ShareSums
+    reads: ClassVar = ("cost", "mass", "labels")
+
+    def __call__(self, items: None, columns: Columns) -> Found:
+        tiny = np.finfo(float).tiny
+        part = 1 / np.maximum(self.sums.mass, tiny) / np.count_nonzero(self.sums.mass)
+        share = columns["cost"] / max(self.sums.cost, tiny) + columns["mass"] * part[columns["labels"]]
+        return Found(Scalar(len(share), float(share.sum())), {"share": share})
 
 
 @dataclass(frozen=True)

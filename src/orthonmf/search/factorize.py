@@ -13,8 +13,9 @@ from scipy.optimize import linear_sum_assignment
 from .._common.typing import Array, Labels
 from ..distortion import REGISTRY
 from ..distortion.base import Annealed, Distortion, Moving, Splitting, having
-from ..engines.base import Engine, block_weight, mean_sqnorm, sample
+from ..engines.base import BLIND, Engine, block_weight, mean_sqnorm, sample
 from ..engines.threads import TimeLimitReached
+from ..passes.columns import Renamed, Shapes
 from ..passes.hard import HardStats
 from ..progress import Monitor, StopRequested, Temperature, plane
 from .anneal import Annealing, Split, tree
@@ -95,7 +96,8 @@ class Result:
         The loss in its frame.
     centers : ndarray of shape (n_components, n_dims)
         In the scaled units of the engine, nonnegative.
-    labels : ndarray of shape (n_items,)
+    labels : column of shape (n_items,)
+        Owned by the engine.
     critical_betas : ndarray of shape (m,)
         The β at which 2, 3, … components first exist.
     temperatures : list of Temperature
@@ -120,7 +122,7 @@ class Result:
 
     distortion: Distortion
     centers: Array
-    labels: Labels
+    labels: Any
     critical_betas: Array
     temperatures: list[Temperature]
     splits: list[Split]
@@ -529,7 +531,7 @@ def _finished(engine: Engine, small: Engine, distortion: Annealed, search: Searc
         stats, labels = nearest_pass(engine, distortion, distortion.to_frame(centers))
     else:
         place = np.argsort(bounds.order)
-        centers, labels, prices = centers[place], bounds.order[labels], None if prices is None else prices[place]
+        centers, labels, prices = centers[place], _renamed(engine, labels, bounds.order), None if prices is None else prices[place]
         stats = labelled_pass(engine, distortion, distortion.to_frame(centers), labels)
     order = _by_mass(engine, labels, stats)
     if bounds is not None and (bounds.named or len(order) < len(centers)):
@@ -539,7 +541,7 @@ def _finished(engine: Engine, small: Engine, distortion: Annealed, search: Searc
     return Result(
         distortion=distortion,
         centers=centers[order],
-        labels=rank[labels],
+        labels=_renamed(engine, labels, rank),
         critical_betas=search.critical_betas,
         temperatures=monitor.temperatures,
         splits=search.splits,
@@ -562,11 +564,14 @@ def _stability(small: Engine, distortion: Annealed, number: Number | None, cente
     return number.stability(labels, len(centers))
 
 
-def _by_mass(engine: Engine, labels: Labels, stats: HardStats) -> Labels:
+def _renamed(engine: Engine, labels: Any, names: Labels) -> Any:
+    """The labels with label j as names[j]."""
+    return engine.run(BLIND, Renamed(names), {"labels": labels}).columns["labels"]
+
+
+def _by_mass(engine: Engine, labels: Any, stats: HardStats) -> Labels:
     """Components that have items, the heaviest first; of equal ones, that whose first item (of any weight) comes first."""
-    heavy = np.arange(engine.n_items) if engine.weight is None else np.flatnonzero(engine.weight)
-    first = np.full(len(stats.mass), engine.n_items)
-    np.minimum.at(first, labels[heavy], heavy)
+    first = engine.run(BLIND, Shapes(len(stats.mass)), {"labels": labels}).total.first
     used = np.flatnonzero(stats.sizes)
     return used[np.lexsort((first[used], -stats.mass[used]))]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from .._common.typing import Array, Labels
 from ..distortion.base import Distortion
 from ..engines.base import Engine, block_weight
+from ..passes.base import Columns, Found
 from ..passes.hard import HardStats, Labelled, Nearer, Nearest, OwnAndOther
 from .budget import BUDGET
 
@@ -28,7 +29,8 @@ class Partition:
 
     Attributes
     ----------
-    labels : ndarray of shape (n_items,)
+    labels : column of shape (n_items,)
+        Owned by the engine; an array where there are few items.
     centers : ndarray of shape (n_components, n_coordinates)
     stats : HardStats
         Taken with these labels and these centres.
@@ -40,7 +42,7 @@ class Partition:
         What items out of soft bounds cost.
     """
 
-    labels: Labels
+    labels: Any
     centers: Array
     stats: HardStats
     at_rest: bool = True
@@ -66,14 +68,13 @@ def forget(part: Partition) -> None:
     """Keep nothing."""
 
 
-def nearest_pass(engine: Engine, distortion: Distortion, centers: Array, labels: Labels | None = None) -> tuple[HardStats, Labels]:
+def nearest_pass(engine: Engine, distortion: Distortion, centers: Array, labels: Any = None) -> tuple[HardStats, Any]:
     """Give every item its nearest component (ties to the lowest index); how many differ from ``labels`` is counted."""
-    before = np.full(engine.n_items, -1, dtype=np.intp) if labels is None else labels
-    found = engine.run(distortion, Nearest(centers), {"labels": before})
+    found = engine.run(distortion, Nearest(centers, labelled=labels is not None), {"labels": labels})
     return found.total, found.columns["labels"]
 
 
-def labelled_pass(engine: Engine, distortion: Distortion, centers: Array, labels: Labels) -> HardStats:
+def labelled_pass(engine: Engine, distortion: Distortion, centers: Array, labels: Any) -> HardStats:
     """The sums for given labels."""
     stats: HardStats = engine.run(distortion, Labelled(centers), {"labels": labels}).total
     return stats
@@ -86,7 +87,8 @@ def alternate(
 
     None when a component empties, or when the cost will clearly end above ``bound``. ``keep`` is told of every pass.
     """
-    labels, before = np.full(engine.n_items, -1, dtype=np.intp), np.inf
+    labels: Any = None
+    before = np.inf
     for passes in range(max_passes):
         stats, labels = nearest_pass(engine, distortion, centers, labels)
         if not stats.mass.all():
@@ -102,7 +104,7 @@ def alternate(
     return Partition(labels, centers, labelled_pass(engine, distortion, centers, labels), at_rest=False)
 
 
-def centered(engine: Engine, distortion: Distortion, labels: Labels, centers: Array, *, max_passes: int = 100) -> Partition:
+def centered(engine: Engine, distortion: Distortion, labels: Any, centers: Array, *, max_passes: int = 100) -> Partition:
     """The best centres for given labels."""
     before = np.inf
     for _ in range(max_passes):
@@ -224,39 +226,36 @@ def refilled(engine: Engine, distortion: Distortion, centers: Array) -> Array:
     Fewer centres come back when the items have no more distinct positions.
     """
     while True:
-        stats, labels = nearest_pass(engine, distortion, centers)
+        stats, _ = nearest_pass(engine, distortion, centers)
         empty = np.flatnonzero(stats.mass == 0)
         if not empty.size:
             return centers
-        away = distances(engine, distortion, Partition(labels, centers, stats))
-        # A distance is exact to the rounding of the item's own distance to the reference.
-        least = np.maximum(item_rounding(engine, distortion), NEGLIGIBLE * np.finfo(engine.dtype).eps * away.sq)
-        cost = np.where(away.own > least, away.own * away.weight, 0.0)
-        worst = int(cost.argmax())
-        if cost[worst] == 0:
+        worst = _nearer(engine, distortion, centers).total
+        if worst.cost == 0:
             return centers[stats.mass > 0] if stats.mass.any() else centers[:1]
         centers = centers.copy()
-        centers[empty[0]] = item_points(engine, distortion, np.array([worst]))[0]
+        centers[empty[0]] = item_points(engine, distortion, np.array([worst.item]))[0]
 
 
 def opened(engine: Engine, distortion: Distortion, centers: Array, n_components: int) -> Array:
     """Centres, and as many more as are missing: each time the item that is explained worst, while items differ."""
-    explained = distances(engine, distortion, Free(engine, distortion).assigned(centers))
-    least = np.maximum(item_rounding(engine, distortion), NEGLIGIBLE * np.finfo(engine.dtype).eps * explained.sq)
-    nearest = explained.own
-    while len(centers) < n_components:
-        cost = np.where(nearest > least, nearest * explained.weight, 0.0)
-        worst = int(cost.argmax())
-        if cost[worst] == 0:
-            break
-        centers = np.vstack([centers, item_points(engine, distortion, np.array([worst]))])
-        nearest = engine.run(distortion, Nearer(centers[-1:]), {"nearest": nearest}).columns["nearest"]
+    found = _nearer(engine, distortion, centers)
+    while len(centers) < n_components and found.total.cost > 0:
+        centers = np.vstack([centers, item_points(engine, distortion, np.array([found.total.item]))])
+        found = _nearer(engine, distortion, centers[-1:], found.columns)
     return centers
+
+
+def _nearer(engine: Engine, distortion: Distortion, centers: Array, before: Columns | None = None) -> Found:
+    """How far every item is from the nearest of the centres, and of those before; and which costs most."""
+    # A distance is exact to the rounding of the item's own distance to the reference.
+    roundings = float(NEGLIGIBLE * np.finfo(engine.dtype).eps)
+    return engine.run(distortion, Nearer(centers, item_rounding(engine, distortion), roundings, before is not None), before)
 
 
 def alone(engine: Engine, distortion: Distortion) -> HardStats:
     """The sums with all items in one component at the reference."""
-    return labelled_pass(engine, distortion, distortion.origin, np.zeros(engine.n_items, dtype=np.intp))
+    return nearest_pass(engine, distortion, distortion.origin)[0]
 
 
 def spread(engine: Engine, distortion: Distortion) -> float:
@@ -264,7 +263,7 @@ def spread(engine: Engine, distortion: Distortion) -> float:
     stats = alone(engine, distortion)
     mass = float(stats.mass.sum())
     best = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
-    total = labelled_pass(engine, distortion, best, np.zeros(engine.n_items, dtype=np.intp)).total
+    total = nearest_pass(engine, distortion, best)[0].total
     return total / mass if mass > 0 else 0.0
 
 

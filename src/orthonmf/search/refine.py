@@ -20,9 +20,10 @@ import numpy as np
 
 from .._common.typing import Array, Labels
 from ..distortion.base import Moving
-from ..engines.base import Engine
+from ..engines.base import BLIND, Engine
+from ..passes.columns import Relabelled
 from ..passes.hard import Weights
-from ..passes.moves import AllDistances, BestMoves, BestPairs, MoveGains
+from ..passes.moves import AllDistances, BestMoves, BestPairs, MoveGains, Movers
 from ..passes.raw import Keys
 from ..passes.swaps import Sides, SwapCosts, Swaps
 from .batch import alternate_each, at_once, far_apart
@@ -407,16 +408,14 @@ def _moved(
     refused: set[tuple[int, ...]] = set()
     together, exactly = True, False
     for _ in range(rounds or _n_rounds(engine, best)):
-        gain, target = (_exact_gains if exactly else _move_gains)(engine, distortion, best, groups)
-        movers = np.flatnonzero(gain > GAIN / 10 * best.cost)
-        movers = movers[np.argsort(-gain[movers], kind="stable")]
-        if together and len(movers) > 1:
-            trial = _relabelled(engine, distortion, assigner, best, movers, target[movers])
+        movers = (_exact_movers if exactly else _movers)(engine, distortion, best, groups)
+        if together and len(movers.items) > 1:
+            trial = _relabelled(engine, distortion, assigner, best, movers.items, movers.goal)
             together = _gains(trial, best)
             if trial is not None and together:
                 best = trial
                 continue
-        moves = _one_each(assigner, best, movers, target, groups, refused)
+        moves = _one_each(assigner, best, movers, groups, refused)
         if not assigner.free:
             moves = moves or _exchanges(engine, distortion, best, refused)
         if moves:
@@ -432,16 +431,17 @@ def _n_rounds(engine: Engine, part: Partition) -> int:
     return int(np.clip(allowed, BUDGET.min_rounds, BUDGET.max_rounds))
 
 
-def _move_gains(engine: Engine, distortion: Moving, best: Partition, groups: Labels | None) -> tuple[Array, Labels]:
-    """What moving each item (with its equals) to its best other component gains, and that component."""
+def _movers(engine: Engine, distortion: Moving, best: Partition, groups: Labels | None) -> Movers:
+    """Items that should move to another component (with their equals), what gains most first."""
     weight = _group_weight(engine, distortion, groups)
-    work = MoveGains(best.centers, best.stats.mass, best.stats.cost, together=weight is not None)
+    least = GAIN / 10 * best.cost
+    work = MoveGains(best.centers, best.stats.mass, best.stats.cost, together=weight is not None, least=least)
     columns = {"labels": best.labels, **({} if weight is None else {"together": weight})}
-    found = engine.run(distortion, work, columns).columns
-    return found["gain"], found["target"]
+    found: Movers = engine.run(distortion, work, columns).total
+    return found.taken(np.argsort(-found.gain, kind="stable"))
 
 
-def _exact_gains(engine: Engine, distortion: Moving, best: Partition, groups: Labels | None) -> tuple[Array, Labels]:
+def _exact_movers(engine: Engine, distortion: Moving, best: Partition, groups: Labels | None) -> Movers:
     """The same for few items, where the other gains are right to second order only."""
     whole = np.arange(engine.n_items)
     found = engine.run(distortion, AllDistances(best.centers)).columns
@@ -449,11 +449,12 @@ def _exact_gains(engine: Engine, distortion: Moving, best: Partition, groups: La
     together = _group_weight(engine, distortion, groups)
     moving = weight if together is None else together
     costs = distortion.exact_moves(item_points(engine, distortion, whole), weight, moving, best.labels, distance)
-    if costs is None:
-        return np.zeros(engine.n_items), np.zeros(engine.n_items, dtype=np.intp)
-    leave, join = costs
+    leave, join = (np.zeros(engine.n_items), distance) if costs is None else costs
     join[best.labels, whole] = np.inf
-    return leave - join.min(axis=0), join.argmin(axis=0)
+    gain = leave - join.min(axis=0)
+    pays = np.flatnonzero(gain > GAIN / 10 * best.cost)
+    movers = Movers(len(whole), pays, gain[pays], best.labels[pays], join[:, pays].argmin(axis=0))
+    return movers.taken(np.argsort(-movers.gain, kind="stable"))
 
 
 def _group_weight(engine: Engine, distortion: Moving, groups: Labels | None) -> Array | None:
@@ -466,9 +467,9 @@ def _group_weight(engine: Engine, distortion: Moving, groups: Labels | None) -> 
 
 def _relabelled(engine: Engine, distortion: Moving, assigner: Assigner, best: Partition, items: Labels, goals: Labels) -> Partition | None:
     """The partition with items given to other components; None where that may not be."""
-    labels = best.labels.copy()
-    labels[items] = goals
-    sizes = np.bincount(labels, minlength=best.n_components)
+    order = np.argsort(items)
+    changed = engine.run(BLIND, Relabelled(items[order], goals[order], best.n_components), {"labels": best.labels})
+    labels, sizes = changed.columns["labels"], changed.total.sizes
     if not assigner.allows(sizes, best.stats.sizes):
         return None
     found = replace(centered(engine, distortion, labels, best.centers), prices=best.prices, charge=assigner.charge(sizes))
@@ -479,20 +480,20 @@ def _relabelled(engine: Engine, distortion: Moving, assigner: Assigner, best: Pa
 def _one_each(
     assigner: Assigner,
     best: Partition,
-    movers: Labels,
-    target: Labels,
+    movers: Movers,
     groups: Labels | None,
     refused: set[tuple[int, ...]],
 ) -> list[Move]:
     """The best moves that touch different components; each is an item with its equals."""
     used: set[int] = set()
     moves = []
-    for item in movers:
-        source, goal = int(best.labels[item]), int(target[item])
+    for item, source, goal in zip(movers.items.tolist(), movers.source.tolist(), movers.goal.tolist(), strict=True):
         if {source, goal} & used:
             continue
-        equals = np.array([item]) if groups is None else np.flatnonzero(groups == groups[item])
-        equals = equals[best.labels[equals] == source]
+        equals = np.array([item])
+        if groups is not None:
+            equals = np.flatnonzero(groups == groups[item])
+            equals = equals[best.labels[equals] == source]
         move = Move(equals, np.full(len(equals), goal), source, goal)
         sizes = best.stats.sizes.copy()
         sizes[[source, goal]] += np.array([-len(equals), len(equals)])

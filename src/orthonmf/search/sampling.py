@@ -6,9 +6,11 @@ import numpy as np
 
 from .._common.typing import Array, Labels
 from ..distortion.base import Distortion
-from ..engines.base import Engine, block_weight, reweighted
+from ..engines.base import BLIND, Engine, block_weight, reweighted
+from ..passes.base import Found
+from ..passes.columns import Chances, ChanceSums, Drawn, Pool
 from ..passes.raw import Keys
-from ..passes.samples import LeastCost, Shares, ShareSums
+from ..passes.samples import LeastCost, Share, Shares
 from .budget import BUDGET
 from .partition import item_points
 
@@ -60,28 +62,24 @@ def unweighted(sample: Engine) -> Engine:
 
 def _drawn(engine: Engine, distortion: Distortion, centers: Array, n_items: int, seed: int) -> Engine:
     found = engine.run(distortion, Shares(centers))
-    whole: ShareSums = found.total
-    cost, mass, labels = (found.columns[name] for name in ("cost", "mass", "labels"))
-    if not whole.mass.any():
+    if not found.total.mass.any():
         return engine
-    cost = cost / max(whole.cost, np.finfo(float).tiny)
-    mass = mass * (1 / np.maximum(whole.mass, np.finfo(float).tiny) / np.count_nonzero(whole.mass))[labels]
-    chance = _chances(cost + mass, n_items)
-    chosen = np.flatnonzero(np.random.default_rng(seed).random(engine.n_items) < chance)
-    small = engine.select(chosen)
-    small.weight = (1.0 if engine.weight is None else engine.weight[chosen]) / chance[chosen]
+    share = engine.run(BLIND, Share(found.total), found.columns)
+    drawn: Pool = engine.run(BLIND, Drawn(seed, _factor(engine, share, n_items)), share.columns).total
+    small = engine.select(drawn.items)
+    small.weight = block_weight(small, slice(0, small.n_items)) / drawn.values
     return small
 
 
-def _chances(share: Array, expected: int) -> Array:
-    """In proportion to ``share``, but at most one; they add up to ``expected``."""
-    n_sure, before, rest = 0, -1, float(share.sum())
+def _factor(engine: Engine, share: Found, expected: int) -> float:
+    """By which shares become chances, at most one each, that add up to ``expected``."""
+    n_sure, before, rest = 0, -1, share.total.total
     # Of fewer items than expected all are sure, and nothing is left to share.
     while n_sure > before and rest > expected * np.finfo(float).tiny:
         factor = (expected - n_sure) / rest
-        sure = share * factor >= 1
-        before, n_sure, rest = n_sure, int(np.count_nonzero(sure)), float(share[~sure].sum())
-    return np.minimum(share * factor, 1.0)
+        sums: ChanceSums = engine.run(BLIND, Chances(factor), share.columns).total
+        before, n_sure, rest = n_sure, sums.sure, sums.rest
+    return factor
 
 
 def _apart(engine: Engine, distortion: Distortion, n_centers: int, seed: int) -> Array:
