@@ -331,7 +331,7 @@ class TestNumberOfComponents:
         history = model.history_
         n = len(history["beta"])
         assert n > 5
-        for name in ("n_components", "free_energy", "distortion", "entropy", "passes", "projection", "ids"):
+        for name in ("n_components", "free_energy", "distortion", "entropy", "passes", "projection", "ids", "stage"):
             assert len(history[name]) == n
         assert history["n_components"][0] == 1
         assert history["n_components"].max() in (5, 6)  # to locate the transition past 5 it may be taken

@@ -30,6 +30,10 @@ class StopRequested(Exception):
     """A callback asked the fit to stop; handled by the fit."""
 
 
+#: Searches that go through temperatures; "" where it is not known which, as in models of older versions.
+STAGES = ("", "annealing", "prices", "flow")
+
+
 @dataclass(frozen=True)
 class Temperature:
     """One settled temperature of the annealing.
@@ -47,6 +51,8 @@ class Temperature:
         In the frame of the distortion.
     ids : tuple of int
         Names of the components, as in the tree of splits.
+    stage : str
+        Which search it belongs to, one of ``STAGES``: the annealing of free components, or under bounds that of prices, or the flow.
     lyapunov : ndarray or None
         V along the trajectory, where the solver is a flow.
     """
@@ -59,6 +65,7 @@ class Temperature:
     passes: int
     centers: Array
     ids: tuple[int, ...]
+    stage: str = "annealing"
     lyapunov: Array | None = None
 
     def in_units(self, unit: int) -> Temperature:
@@ -166,8 +173,9 @@ def history(temperatures: list[Temperature], splits: list[Any], basis: Array, un
     """The annealing as arrays, one entry per temperature, in the units of X (2**−unit of the engine's).
 
     Keys: ``beta``, ``n_components``, ``free_energy``, ``distortion``, ``entropy``, ``passes`` (arrays; passes over the annealed items at
-    that temperature alone); ``projection`` (list of arrays of shape (n_components, 2), the centres in a fixed plane); ``ids`` (list of
-    tuples, names of the components); ``lyapunov`` (list, the flow's V or None); ``splits`` (list of (β, parent, child)).
+    that temperature alone); ``stage`` (array of str, see ``STAGES``); ``projection`` (list of arrays of shape (n_components, 2), the
+    centres in a fixed plane); ``ids`` (list of tuples, names of the components); ``lyapunov`` (list, the flow's V or None); ``splits``
+    (list of (β, parent, child)).
     """
     columns: dict[str, Any] = {
         name: np.array([getattr(record, name) for record in temperatures])
@@ -179,6 +187,7 @@ def history(temperatures: list[Temperature], splits: list[Any], basis: Array, un
     columns["projection"] = [in_units(record.centers @ basis, -unit) for record in temperatures]
     columns["lyapunov"] = [None if record.lyapunov is None else in_units(record.lyapunov, -2 * unit) for record in temperatures]
     columns["ids"] = [record.ids for record in temperatures]
+    columns["stage"] = np.array([record.stage for record in temperatures], dtype=f"U{max(map(len, STAGES))}")
     columns["splits"] = [(float(in_units(split.beta, 2 * unit)), split.parent, split.child) for split in splits]
     return columns
 

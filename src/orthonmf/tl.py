@@ -207,7 +207,9 @@ def _storable(value: Any) -> Any:
 
 def _flat(history: dict[str, Any]) -> dict[str, Array]:
     """The history with its lists of arrays end to end; ``n_components`` says where to cut."""
-    columns = {name: np.asarray(history[name]) for name in ("beta", "n_components", "free_energy", "distortion", "entropy", "passes")}
+    columns = {
+        name: np.asarray(history[name]) for name in ("beta", "n_components", "free_energy", "distortion", "entropy", "passes", "stage")
+    }
     columns["projection"] = np.concatenate([np.zeros((0, 2)), *history["projection"]])
     columns["ids"] = np.array([name for ids in history["ids"] for name in ids], dtype=np.int64)
     columns["splits"] = np.array(history["splits"], dtype=np.float64).reshape(-1, 3)

@@ -154,3 +154,10 @@ def test_lower_bound_is_left_out_where_there_is_no_time_for_it():
     assert model.certificate_.lower_bound is None
     assert model.verify(X).lower_bound > 0  # which has all the time
     assert ONMF(2, time_limit=1e9, refine=False).fit(X).certificate_.lower_bound > 0
+
+
+@pytest.mark.parametrize(("solver", "stage"), [("dual", "prices"), ("cbf", "flow")])
+def test_a_temperature_says_which_search_it_belongs_to(solver, stage):
+    X = np.random.default_rng(0).gamma(2, 1, (40, 4))
+    assert set(ONMF(2).fit(X).history_["stage"]) == {"annealing"}
+    assert set(ONMF(2, capacity=22, solver=solver).fit(X).history_["stage"]) == {"annealing", stage}

@@ -19,6 +19,7 @@ from .. import __version__
 from .._common.encoding import Ragged, decode, encode, record
 from .._common.typing import Array
 from ..exceptions import InvalidInputError, ModelFormatError
+from ..progress import STAGES
 from ..search.bounded.bounds import Bounds
 from .archive import Archive, naming, read, write
 from .certificate import Certificate
@@ -54,6 +55,7 @@ _COLUMNS = {
 _RAGGED = {"projection": ("f", "x2"), "lyapunov": ("f", "y"), "ids": ("i", "z")}
 _HISTORY = {
     **_COLUMNS,
+    "stage": ("i", "t"),
     **_RAGGED,
     **{f"{name}.lengths": ("i", "t") for name in _RAGGED},
     "splits": ("i", "s2"),
@@ -214,6 +216,7 @@ def _arrays(model: ONMF) -> dict[str, Array]:
     ragged = {name: Ragged.of(history[name], np.zeros((0, 2) if spec[1] == "x2" else 0, spec[0] + "8")) for name, spec in _RAGGED.items()}
     annealing = {
         **{name: history[name] for name in _COLUMNS},
+        "stage": np.array([STAGES.index(stage) for stage in history["stage"]], dtype=np.int64),
         **{name: each.values for name, each in ragged.items()},
         **{f"{name}.lengths": each.lengths for name, each in ragged.items()},
         "splits": np.array([split[1:] for split in history["splits"]], dtype=np.int64).reshape(-1, 2),
@@ -243,10 +246,11 @@ def _check_format(document: dict[str, Any]) -> None:
 
 
 def _completed(arrays: dict[str, Array]) -> dict[str, Array]:
-    """With what older files lack: nothing was known then of how sure the number of components is."""
+    """With what older files lack: how sure the number of components is, and which search a temperature belongs to."""
     unknown = {name: np.zeros(0, dtype=np.float64) for name in ("bic_", "agreement_", "p_values_")}
     each = np.full(len(arrays.get("counts_", ())), np.nan)
-    return {"levels_": np.zeros(0, dtype=np.int64), **unknown, "stability_": each, **arrays}
+    stage = np.zeros(len(arrays.get("history.beta", ())), dtype=np.int64)
+    return {"levels_": np.zeros(0, dtype=np.int64), **unknown, "stability_": each, "history.stage": stage, **arrays}
 
 
 def _check_arrays(arrays: dict[str, Array]) -> None:
@@ -328,6 +332,10 @@ def _history(arrays: dict[str, Array]) -> dict[str, Any]:
     if any(each is None for name in ("projection", "ids") for each in columns[name]):
         raise ModelFormatError("A temperature of its history has no components.")
     columns["ids"] = [tuple(each.tolist()) for each in columns["ids"]]
+    stage = arrays["history.stage"]
+    if not ((stage >= 0) & (stage < len(STAGES))).all():
+        raise ModelFormatError(f"A temperature of its history belongs to none of the {len(STAGES)} searches.")
+    columns["stage"] = np.array(STAGES)[stage]
     betas, parents = arrays["history.splits.beta"].tolist(), arrays["history.splits"].tolist()
     columns["splits"] = [(beta, *pair) for beta, pair in zip(betas, parents, strict=True)]
     return columns

@@ -52,6 +52,7 @@ def _report(found: FlowResult, monitor: Monitor) -> None:
             passes=len(record.lyapunov) - 1,
             centers=found.centers,
             ids=tuple(range(len(found.centers))),
+            stage="flow",
             lyapunov=record.lyapunov,
         )
     )

@@ -270,6 +270,7 @@ class Dual:
                 passes=passes,
                 centers=at.priced.centers,
                 ids=tuple(slots[0] for slots in at.priced.slots),
+                stage="prices",
             )
         )
 
