@@ -84,7 +84,7 @@ class RawRows(Protocol):
 
 
 @dataclass(frozen=True)
-class Block:
+class _Block:
     """Items of one block as the user gave them, with their weights w (block,)."""
 
     rows: RawRows
@@ -209,7 +209,7 @@ class Engine(ABC):
         """Of one block, what a pass sees: its items in a frame, or as they were given where that is None, and the columns that it reads."""
         items: Any = None
         if frame is None:
-            items = Block(self.rows(where), block_weight(self, where))
+            items = _Block(self.rows(where), block_weight(self, where))
         elif frame is not BLIND:
             items = self._items(frame, where)
         return items, {name: self._column(columns, name, where) for name in work.reads}

@@ -15,7 +15,7 @@ from .threads import ThreadTeam
 
 
 @dataclass(frozen=True)
-class DenseRows:
+class _DenseRows:
     """Framed items of one block, formed explicitly so that nothing cancels later."""
 
     values: Array
@@ -34,7 +34,7 @@ class DenseRows:
 
 
 @dataclass(frozen=True)
-class DenseRawRows:
+class _DenseRawRows:
     """Items of one block, times a power of two."""
 
     values: Array
@@ -51,11 +51,11 @@ class DenseRawRows:
     def total(self, weight: Array) -> Array:
         return weight @ self.values.astype(np.float64, copy=False)
 
-    def framed(self, factor: Array | None, along: Array | None, ref: Array) -> DenseRows:
+    def framed(self, factor: Array | None, along: Array | None, ref: Array) -> _DenseRows:
         # In float64 also for float32 items: the rounding of along · ref would be as large as what is left of x.
         rest = self.values.astype(np.float64) if factor is None else self.values * factor[:, None]
         rest -= ref if along is None else np.multiply.outer(along, ref)
-        return DenseRows(rest.astype(self.values.dtype, copy=False))
+        return _DenseRows(rest.astype(self.values.dtype, copy=False))
 
     def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
         rest = components[labels]
@@ -102,8 +102,8 @@ class DenseEngine(Engine):
         self.row_width = array.shape[1]
         super().__init__(array.shape[0], array.shape[1], array.dtype, weight, shift, team)
 
-    def rows(self, where: slice) -> DenseRawRows:
-        return DenseRawRows(self._scaled(np.ascontiguousarray(self._array[where], self.dtype)))
+    def rows(self, where: slice) -> _DenseRawRows:
+        return _DenseRawRows(self._scaled(np.ascontiguousarray(self._array[where], self.dtype)))
 
     def select(self, index: Labels) -> DenseEngine:
         weight = None if self.weight is None else self.weight[index]

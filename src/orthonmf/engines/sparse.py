@@ -19,7 +19,7 @@ DENSE_NUMBERS = 1 << 16
 
 
 @dataclass(frozen=True)
-class SparseRows:
+class _SparseRows:
     """Framed items of one block: factor and along act on the results, not on the items."""
 
     matrix: Any
@@ -54,7 +54,7 @@ class SparseRows:
 
 
 @dataclass(frozen=True)
-class SparseRawRows:
+class _SparseRawRows:
     """Items of one block, times a power of two."""
 
     matrix: Any
@@ -71,8 +71,8 @@ class SparseRawRows:
     def total(self, weight: Array) -> Array:
         return self.matrix.T @ weight
 
-    def framed(self, factor: Array | None, along: Array | None, ref: Array) -> SparseRows:
-        return SparseRows(self.matrix, factor, np.ones(len(self)) if along is None else along, ref)
+    def framed(self, factor: Array | None, along: Array | None, ref: Array) -> _SparseRows:
+        return _SparseRows(self.matrix, factor, np.ones(len(self)) if along is None else along, ref)
 
     def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
         rows = np.repeat(np.arange(len(self)), np.diff(self.matrix.indptr))
@@ -130,12 +130,12 @@ class SparseEngine(Engine):
         super().__init__(matrix.shape[0], matrix.shape[1], np.float64, weight, shift, team)
         self.given = matrix.dtype
 
-    def rows(self, where: slice) -> SparseRawRows:
+    def rows(self, where: slice) -> _SparseRawRows:
         start, stop = self._matrix.indptr[where.start], self._matrix.indptr[where.stop]
         indptr = self._matrix.indptr[where.start : where.stop + 1] - start
         data = np.ldexp(self._matrix.data[start:stop].astype(np.float64, copy=False), self.shift)
         shape = (where.stop - where.start, self.n_dims)
-        return SparseRawRows(sp.csr_array((data, self._matrix.indices[start:stop], indptr), shape=shape))
+        return _SparseRawRows(sp.csr_array((data, self._matrix.indices[start:stop], indptr), shape=shape))
 
     def select(self, index: Labels) -> Engine:
         chosen = self._matrix[index].astype(np.float64)

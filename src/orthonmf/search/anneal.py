@@ -69,7 +69,7 @@ def tree(splits: list[Split], ids: tuple[int, ...]) -> list[Split]:
 
 
 @dataclass(frozen=True)
-class View:
+class _View:
     """A settled state, looked over for components that give way."""
 
     settled: Settled
@@ -206,7 +206,7 @@ class Annealing:
     def _rested(self, state: State, tol: float) -> Settled:
         return settle(self.engine, self.distortion, state, tol=tol, max_passes=self.max_passes)
 
-    def _look(self, settled: Settled, start: Array | None = None) -> View:
+    def _look(self, settled: Settled, start: Array | None = None) -> _View:
         return self._view(settled, self._criticals(settled, start))
 
     def _criticals(self, settled: Settled, start: Array | None = None) -> Criticals:
@@ -214,14 +214,14 @@ class Annealing:
             return critical_values(self.engine, self.distortion, settled, start=start)
         return critical_values(self.engine, self.distortion, settled, tol=ROUGH_TOL, max_passes=1)
 
-    def _view(self, settled: Settled, criticals: Criticals) -> View:
+    def _view(self, settled: Settled, criticals: Criticals) -> _View:
         if not self.thorough:
-            return View(settled, criticals, halves(self.distortion, settled, criticals))
+            return _View(settled, criticals, halves(self.distortion, settled, criticals))
         near = scan(self.engine, self.distortion, settled, criticals)
         far = elsewhere(self.engine, self.distortion, settled, self.places)
-        return View(settled, criticals, with_far(near, far, settled.state.beta))
+        return _View(settled, criticals, with_far(near, far, settled.state.beta))
 
-    def _begin(self) -> View:
+    def _begin(self) -> _View:
         """One component, settled at a β well below its critical value."""
         origin = State(1.0, self.distortion.origin, np.zeros(1))
         settled = self._settle(origin)
@@ -239,7 +239,7 @@ class Annealing:
 
     # -- between temperatures ---------------------------------------------------------------------------------------------------
 
-    def _climb(self, low: View) -> tuple[View, View] | None:
+    def _climb(self, low: _View) -> tuple[_View, _View] | None:
         """Raise β until a child pays; return the views before and after, as close as the schedule asks."""
         high = low
         while not high.paying:
@@ -252,7 +252,7 @@ class Annealing:
             high = self._look(self._settle(low.state.set(beta=beta)), low.criticals.directions)
         return self._locate(low, high)
 
-    def _locate(self, low: View, high: View) -> tuple[View, View]:
+    def _locate(self, low: _View, high: _View) -> tuple[_View, _View]:
         """Narrow the interval in which a child began to pay."""
         width = self.schedule.resolution
         for _ in range(BUDGET.max_looks):
@@ -265,7 +265,7 @@ class Annealing:
             low, high = (low, view) if view.paying else (view, high)
         return low, high
 
-    def _split(self, view: View, onset: float, room: int) -> Settled:
+    def _split(self, view: _View, onset: float, room: int) -> Settled:
         """Give the paying children a component each, if J then falls; else go on a little."""
         children = view.paying[:room]
         first_id, self.next_id = self.next_id, self.next_id + len(children)

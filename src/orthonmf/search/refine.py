@@ -44,7 +44,7 @@ def refine(engine: Engine, distortion: Moving, start: Partition, assigner: Assig
     if best.n_components == 1 or best.cost == 0 or (assigner.free and separated(engine, distortion, best)):
         return best
     groups = equal_items(engine)
-    trials = Trials(engine, distortion, assigner, _fresh(engine, distortion, assigner, best.n_components))
+    trials = _Trials(engine, distortion, assigner, _fresh(engine, distortion, assigner, best.n_components))
     # Under bounds a round on many items is dear: another one only while they gain what is worth it.
     worth = BUDGET.worth if not assigner.free and engine.n_items > BUDGET.dear_items else 0.0
     gain = np.inf
@@ -69,7 +69,7 @@ def _resting(assigner: Assigner, part: Partition) -> Partition:
 def gains(engine: Engine, distortion: Moving, start: Partition) -> Iterator[Partition]:
     """The partition of a sample, and better ones by swaps alone, each of which gains more than the sample's noise."""
     best: Partition | None = start
-    groups, trials = equal_items(engine), Trials(engine, distortion, Free(engine, distortion), worth=BUDGET.sample_gain)
+    groups, trials = equal_items(engine), _Trials(engine, distortion, Free(engine, distortion), worth=BUDGET.sample_gain)
     while best is not None:
         yield best
         if best.n_components == 1 or best.cost == 0 or separated(engine, distortion, best):
@@ -80,7 +80,7 @@ def gains(engine: Engine, distortion: Moving, start: Partition) -> Iterator[Part
 def rehearsed(engine: Engine, distortion: Moving, start: Partition, assigner: Assigner, n_tries: int) -> Partition:
     """Improve a partition of a sample by swaps alone, while one of ``n_tries`` gains what is worth it."""
     groups, best, gain = equal_items(engine), start, np.inf
-    trials = Trials(engine, distortion, assigner)
+    trials = _Trials(engine, distortion, assigner)
     while gain >= BUDGET.worth * best.cost:
         better = _swapped(trials, best, groups, n_tries)
         if better is None:
@@ -134,7 +134,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Swap:
+class _Swap:
     """Close component ``closed`` and open one at place ``place``; ``rise`` is what it is expected to add to the cost."""
 
     rise: float
@@ -143,7 +143,7 @@ class Swap:
 
 
 @dataclass
-class Trials:
+class _Trials:
     """Tries other centres.
 
     Attributes
@@ -208,7 +208,7 @@ def _fresh(engine: Engine, distortion: Moving, assigner: Assigner, n_components:
     return far_apart(engine, distortion, n_components, count, 0) if count else iter(())
 
 
-def _swapped(trials: Trials, best: Partition, groups: Labels, n_tries: int | None = None) -> Partition | None:
+def _swapped(trials: _Trials, best: Partition, groups: Labels, n_tries: int | None = None) -> Partition | None:
     """The first swap, or set of swaps, that lowers the cost; None when none of ``n_tries`` does (or of as many as are worth it)."""
     engine, distortion, assigner = trials.engine, trials.distortion, trials.assigner
     away = distances(engine, distortion, best)
@@ -233,7 +233,7 @@ def _swapped(trials: Trials, best: Partition, groups: Labels, n_tries: int | Non
     return trials.first_gain(best, starts, margin)
 
 
-def _locally_swapped(trials: Trials, best: Partition, places: Places, swaps: Iterator[Swap]) -> Partition | None:
+def _locally_swapped(trials: _Trials, best: Partition, places: Places, swaps: Iterator[_Swap]) -> Partition | None:
     """Where all swaps lead that gain among the neighbours of what they close and open; None where none does."""
     engine, distortion = trials.engine, trials.distortion
     near = np.argsort(_merging(distortion, best), axis=1, kind="stable")[:, : BUDGET.neighbours]
@@ -251,7 +251,7 @@ def _locally_swapped(trials: Trials, best: Partition, places: Places, swaps: Ite
         moved = centers[chosen]
         moved[np.searchsorted(chosen, swap.closed)] = places.centers[swap.place]
         margin = min(BUDGET.nearly, BUDGET.nearly_items * len(chosen) / len(items))
-        found = Trials(part, distortion, Free(part, distortion), worth=trials.worth).first_gain(here, iter([moved]), margin)
+        found = _Trials(part, distortion, Free(part, distortion), worth=trials.worth).first_gain(here, iter([moved]), margin)
         if found is not None:
             labels[items], centers[chosen], touched[ends] = chosen[found.labels], found.centers, True
     if not touched.any():
@@ -267,7 +267,7 @@ def _n_tries(n_items: int, n_components: int, n_dims: int, assigner: Assigner) -
     return int(np.clip(allowed / BUDGET.assignment_passes, BUDGET.min_bounded_swaps, BUDGET.max_swaps))
 
 
-def _with_swaps(best: Partition, places: Places, swaps: list[Swap]) -> Array:
+def _with_swaps(best: Partition, places: Places, swaps: list[_Swap]) -> Array:
     centers = best.centers.copy()
     for swap in swaps:
         centers[swap.closed] = places.centers[swap.place]
@@ -331,7 +331,7 @@ def _rises(engine: Engine, distortion: Moving, best: Partition, away: Distances,
     return costs.bare, merged
 
 
-def _ranked(rises: Array, places: Places, limit: float) -> Iterator[Swap]:
+def _ranked(rises: Array, places: Places, limit: float) -> Iterator[_Swap]:
     """Swaps in order of promise: the best of every (home, closed) pair first, then the second best, …"""
     chosen = np.argsort(rises, axis=None, kind="stable")
     chosen = chosen[rises.ravel()[chosen] <= limit]
@@ -339,10 +339,10 @@ def _ranked(rises: Array, places: Places, limit: float) -> Iterator[Swap]:
     pair = places.home[place] * rises.shape[1] + closed
     rank = rank_within(pair)
     order = np.argsort(rank, kind="stable")
-    return (Swap(float(rises[place[i], closed[i]]), int(place[i]), int(closed[i])) for i in order)
+    return (_Swap(float(rises[place[i], closed[i]]), int(place[i]), int(closed[i])) for i in order)
 
 
-def _interleaved(*lists: Iterator[Swap]) -> Iterator[Swap]:
+def _interleaved(*lists: Iterator[_Swap]) -> Iterator[_Swap]:
     """The lists in turns, without repetition."""
     seen = set()
     for swap in chain.from_iterable(zip_longest(*lists)):
@@ -351,7 +351,7 @@ def _interleaved(*lists: Iterator[Swap]) -> Iterator[Swap]:
             yield swap
 
 
-def _several(rises: Array, places: Places) -> Iterator[list[Swap]]:
+def _several(rises: Array, places: Places) -> Iterator[list[_Swap]]:
     """Sets of swaps that pay as they are and touch different components: all of them, then half as many, … down to two."""
     used: set[int] = set()
     swaps = []
@@ -375,7 +375,7 @@ def equal_items(engine: Engine) -> Labels:
 
 
 @dataclass(frozen=True, eq=False)
-class Move:
+class _Move:
     """Items that change component together, between the components ``source`` and ``goal``.
 
     Attributes
@@ -483,7 +483,7 @@ def _one_each(
     movers: Movers,
     groups: Labels | None,
     refused: set[tuple[int, ...]],
-) -> list[Move]:
+) -> list[_Move]:
     """The best moves that touch different components; each is an item with its equals."""
     used: set[int] = set()
     moves = []
@@ -494,7 +494,7 @@ def _one_each(
         if groups is not None:
             equals = np.flatnonzero(groups == groups[item])
             equals = equals[best.labels[equals] == source]
-        move = Move(equals, np.full(len(equals), goal), source, goal)
+        move = _Move(equals, np.full(len(equals), goal), source, goal)
         sizes = best.stats.sizes.copy()
         sizes[[source, goal]] += np.array([-len(equals), len(equals)])
         if move.name not in refused and assigner.allows(sizes, best.stats.sizes):
@@ -503,7 +503,7 @@ def _one_each(
     return moves
 
 
-def _exchanges(engine: Engine, distortion: Moving, best: Partition, refused: set[tuple[int, ...]]) -> list[Move]:
+def _exchanges(engine: Engine, distortion: Moving, best: Partition, refused: set[tuple[int, ...]]) -> list[_Move]:
     """Exchanges of two items that should pay, between different components: sizes stay as they are."""
     work = BestMoves(best.centers, best.stats.mass, best.stats.cost)
     found: BestPairs = engine.run(distortion, work, {"labels": best.labels}).total
@@ -514,7 +514,7 @@ def _exchanges(engine: Engine, distortion: Moving, best: Partition, refused: set
         one, other = (int(j) for j in np.unravel_index(flat, both.shape))
         if both[one, other] <= GAIN / 10 * best.cost:
             break
-        move = Move(np.array([found.item[one, other], found.item[other, one]]), np.array([other, one]), one, other)
+        move = _Move(np.array([found.item[one, other], found.item[other, one]]), np.array([other, one]), one, other)
         if not {one, other} & used and move.name not in refused:
             used |= {one, other}
             moves.append(move)
@@ -526,7 +526,7 @@ def _verified(
     distortion: Moving,
     assigner: Assigner,
     best: Partition,
-    moves: list[Move],
+    moves: list[_Move],
     refused: set[tuple[int, ...]],
 ) -> Partition:
     """Apply the moves, keep those that lowered the cost of their two components, and remember the others."""
@@ -543,6 +543,6 @@ def _verified(
     return best if again is None else again
 
 
-def _applied(engine: Engine, distortion: Moving, assigner: Assigner, best: Partition, moves: list[Move]) -> Partition | None:
+def _applied(engine: Engine, distortion: Moving, assigner: Assigner, best: Partition, moves: list[_Move]) -> Partition | None:
     items = np.concatenate([move.items for move in moves])
     return _relabelled(engine, distortion, assigner, best, items, np.concatenate([move.goals for move in moves]))

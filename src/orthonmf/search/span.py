@@ -30,13 +30,13 @@ class Span:
         The items; the first coordinate is along the reference.
     distortion : Distortion
         The same loss in these coordinates.
-    basis : Basis
+    basis : _Basis
         Of what the items have beside the reference.
     """
 
     engine: Engine
     distortion: Distortion
-    basis: Basis
+    basis: _Basis
 
     @classmethod
     def of(cls, engine: Engine, distortion: Distortion) -> Span:
@@ -77,7 +77,7 @@ def narrow(engine: Engine, distortion: Distortion) -> bool:
 
 
 @dataclass(frozen=True)
-class Basis:
+class _Basis:
     """An orthonormal basis as the reflections of a QR decomposition, never formed.
 
     Attributes

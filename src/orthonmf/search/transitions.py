@@ -52,7 +52,7 @@ class Criticals:
     directions: Array
 
 
-class Rested(Protocol):
+class _Rested(Protocol):
     """What a critical value is asked of: components at rest, with responsibilities and sums."""
 
     @property
@@ -74,7 +74,7 @@ def largest_distance(engine: Engine, distortion: Splitting, state: State) -> flo
     return farthest.value
 
 
-def _pencil(engine: Engine, distortion: Splitting, at: Rested, directions: Array) -> Array:
+def _pencil(engine: Engine, distortion: Splitting, at: _Rested, directions: Array) -> Array:
     """(ψ, N ψ, R ψ) of every component in one pass, shape (3, k, n_coordinates)."""
     moments = engine.run(distortion, Moments(at, directions)).total.moments
     return np.stack([directions, *distortion.pencil(at.stats, at.state.centers, directions, moments)])
@@ -83,7 +83,7 @@ def _pencil(engine: Engine, distortion: Splitting, at: Rested, directions: Array
 def critical_values(
     engine: Engine,
     distortion: Splitting,
-    at: Rested,
+    at: _Rested,
     *,
     start: Array | None = None,
     tol: float = CRITICAL_TOL,

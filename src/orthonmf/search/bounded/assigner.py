@@ -56,7 +56,7 @@ class ItemCosts:
 
 
 @dataclass(frozen=True)
-class Tiers:
+class _Tiers:
     """Bounds as columns of a transportation problem.
 
     Hard bounds are one column for each component. Soft ones are three, which the best assignment fills in turn: places up to the lower
@@ -118,11 +118,11 @@ class Tiers:
 
 
 @dataclass(frozen=True)
-class TieredCosts:
+class _TieredCosts:
     """Costs of the columns, read block by block."""
 
     costs: ItemCosts
-    tiers: Tiers
+    tiers: _Tiers
 
     @property
     def n_items(self) -> int:
@@ -165,15 +165,15 @@ class Bounded:
         return self.least if np.broadcast_to(needed, self.bounds.upper.shape).sum() <= self.engine.n_items else 0
 
     @property
-    def tiers(self) -> Tiers:
+    def tiers(self) -> _Tiers:
         """The bounds as columns."""
-        return Tiers(self.bounds, np.full(len(self.bounds.upper), self.least_size), self.engine.n_items)
+        return _Tiers(self.bounds, np.full(len(self.bounds.upper), self.least_size), self.engine.n_items)
 
-    def _costs(self, centers: Array) -> TieredCosts | HeldCosts:
+    def _costs(self, centers: Array) -> _TieredCosts | HeldCosts:
         costs = ItemCosts(self.engine, self.distortion, centers)
         held = costs.held()
         if isinstance(held, ItemCosts):
-            return TieredCosts(held, self.tiers)
+            return _TieredCosts(held, self.tiers)
         return HeldCosts(self.tiers.columns(held), self.engine.team.check)
 
     def assign(self, centers: Array, prices: Array | None) -> tuple[Labels, Array]:
@@ -281,7 +281,7 @@ class Bounded:
             found = self._relative_gap(costs, columns, start)
         return found
 
-    def _relative_gap(self, costs: TieredCosts | HeldCosts, columns: Labels, prices: Array) -> float:
+    def _relative_gap(self, costs: _TieredCosts | HeldCosts, columns: Labels, prices: Array) -> float:
         found = certify(costs, *self.tiers.limits, labels=columns, prices=prices)
         # Places that are worth a penalty count as their distance alone.
         cost = found.cost + (self.bounds.penalty * float(self.bounds.lower.sum()) if self.bounds.soft else 0.0)

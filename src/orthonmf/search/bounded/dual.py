@@ -62,7 +62,7 @@ class DualParameters(Options):
 
 
 @dataclass(frozen=True)
-class Resting:
+class _Resting:
     """Centres and prices at rest at their temperature, as ``critical_values`` wants them."""
 
     priced: Priced
@@ -183,7 +183,7 @@ class Dual:
 
     # -- one temperature --------------------------------------------------------------------------------------------------------
 
-    def rest(self, priced: Priced, *, tol: float | None = None, alternations: int = BUDGET.alternations) -> Resting:
+    def rest(self, priced: Priced, *, tol: float | None = None, alternations: int = BUDGET.alternations) -> _Resting:
         """Alternate exact prices and centres; the Lagrangian never rises. With ``tol``, until the KKT residual is below it."""
         before = np.inf
         for _ in range(alternations):
@@ -196,7 +196,7 @@ class Dual:
             before = value
             centers = self.distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
             priced = replace(priced, centers=np.where(stats.mass[:, None] > 0, centers, priced.centers))
-        return Resting(priced, stats, self.floor, residual)
+        return _Resting(priced, stats, self.floor, residual)
 
     def kkt_residual(self, priced: Priced, stats: PricedStats) -> float:
         """The larger of what one more centre step would move, relative to the spread, and what the counts miss, per item."""
@@ -206,7 +206,7 @@ class Dual:
 
     # -- annealing --------------------------------------------------------------------------------------------------------------
 
-    def run(self) -> Resting:
+    def run(self) -> _Resting:
         """Anneal from one centre to one for each component."""
         n_components = len(self.bounds.upper)
         everything = (tuple(range(n_components)),)
@@ -225,7 +225,7 @@ class Dual:
             beta *= self.growth
         return self.rest(at.priced, tol=KKT_TOL, alternations=BUDGET.kkt_alternations)
 
-    def _split(self, at: Resting) -> Resting:
+    def _split(self, at: _Resting) -> _Resting:
         """Split every centre that is past its critical value and stands for several slots, where that lowers the free energy."""
         if all(len(slots) == 1 for slots in at.priced.slots):
             return at
@@ -258,7 +258,7 @@ class Dual:
             np.append(priced.prices[keep], [priced.prices[group]] * 2),
         )
 
-    def _report(self, at: Resting, passes: int) -> None:
+    def _report(self, at: _Resting, passes: int) -> None:
         weight = max(float(at.stats.mass.sum()), np.finfo(float).tiny)
         self.monitor.temperature(
             Temperature(
@@ -274,7 +274,7 @@ class Dual:
             )
         )
 
-    def expanded(self, at: Resting) -> tuple[Array, Array]:
+    def expanded(self, at: _Resting) -> tuple[Array, Array]:
         """Centres (k, n_coordinates) and prices (k,) in the order of the components."""
         n_components = len(self.bounds.upper)
         centers = np.empty((n_components, at.priced.centers.shape[1]))
