@@ -56,7 +56,7 @@ class Span:
             points = distortion.points(items, np.arange(few.n_items))
             # Of weight one, an item of a line weighs its squared length, any other one.
             lead[where], rest[where], length[where] = points[:, :n_lead], points[:, n_lead:], np.sqrt(items.weight)
-        basis, coordinates = Basis.of(rest)
+        basis, coordinates = _Basis.of(rest)
         inside = type(distortion)(np.linalg.norm(distortion.ref) * np.eye(1, len(first) + 1)[0])
         unit = inside.to_data(np.column_stack([lead, np.zeros(len(first)), coordinates]))
         narrow = DenseEngine((length[:, None] * unit)[group], engine.weight, team=engine.team)
@@ -90,7 +90,7 @@ class _Basis:
     factors: Array
 
     @classmethod
-    def of(cls, rows: Array) -> tuple[Basis, Array]:
+    def of(cls, rows: Array) -> tuple[_Basis, Array]:
         """A basis of the span of ``rows`` (n, n_dims), n ≤ n_dims, which it overwrites, and their coordinates (n, n)."""
         size = int(lapack.dgeqrf_lwork(*rows.T.shape)[0])
         reflections, factors, _, _ = lapack.dgeqrf(rows.T, lwork=size, overwrite_a=1)
