@@ -37,6 +37,7 @@ from .search.bounded import REGISTRY as SOLVERS
 from .search.bounded import solver_parameters
 from .search.bounded.assigner import Bounded
 from .search.bounded.bounds import least_components, most_components, parse_bounds
+from .search.budget import BUDGET
 from .search.factorize import MAX_COMPONENTS, Request, Result, factorize
 from .search.sampling import mergeable
 from .search.status import Status
@@ -278,8 +279,8 @@ class ONMF(CallbackSupport, Factorization):
             deadline = None if self.time_limit is None else monotonic() + self.time_limit
             with ThreadTeam(self.n_jobs, deadline) as team, closing(team), Reporter(self, X) as listener:
                 engine = self._layout.build(X, sample_weight, team)
-                # Of few items all are searched for equal ones, and bounds need the costs of all items at once.
-                if mergeable(engine) or self.capacity is not None or self.min_size is not None:
+                # Few items are searched whole, and bounds need the costs of all items at once.
+                if engine.n_items <= BUDGET.many_items or mergeable(engine) or self.capacity is not None or self.min_size is not None:
                     engine = engine.near()
                 engine.size, total_size = self._sizes(item_size, engine.n_items)
                 monitor = Monitor(self.verbose, listener, self._unit(engine))
