@@ -181,8 +181,10 @@ class Budget:
     ball_patience: int = 6
 
     # -- Directions ------------------------------------------------------------------------------------------------------------------------
-    # Numbers in which the edge of noise is looked for, and items at least.
+    # Numbers in which the edge of noise is looked for, and items at least. How noise differs by item needs a rough edge only: on 4096 of
+    # 50 000 sparse cells that takes 2 s instead of 7.
     edge_numbers: int = 1 << 23
+    rough_edge_numbers: int = 1 << 21
     edge_items: int = 256
     # Numbers in which steps of the values are looked for.
     grid_numbers: int = 1 << 24

@@ -159,7 +159,8 @@ def _signal(engine: Engine, share: Array, mean: Array | None, most: int, copies:
     if len(used) <= min(most, copies[used].sum() / 2):
         return _Signal(values, points, len(values), n_dims)
     left = points * np.sqrt(share)[:, None] / np.sqrt(np.maximum(values, np.finfo(float).tiny))
-    return _Signal(values, points, n_signals(values, _edge(raw, share, mean, left, copies), shared=shared), n_dims)
+    numbers = BUDGET.rough_edge_numbers if shared else BUDGET.edge_numbers
+    return _Signal(values, points, n_signals(values, _edge(raw, share, mean, left, copies, numbers), shared=shared), n_dims)
 
 
 def _away(raw: Any, mean: Array | None, sq: Array) -> Array:
@@ -187,11 +188,11 @@ def _principal(engine: Engine, raw: Any, share: Array, mean: Array | None, count
     return values, np.divide(vectors * np.sqrt(values), root, out=np.zeros_like(vectors), where=root > 0)
 
 
-def _edge(raw: Any, share: Array, mean: Array | None, left: Array, copies: Array) -> Edge:
-    """The edge of noise among the eigenvalues of Σ share x xᵀ; items stand for ``copies`` (n,) each, and for all as many as can be held."""
+def _edge(raw: Any, share: Array, mean: Array | None, left: Array, copies: Array, numbers: int) -> Edge:
+    """The edge of noise among the eigenvalues of Σ share x xᵀ; items stand for ``copies`` (n,) each, some for all."""
     used = np.flatnonzero(share)
     ref = np.zeros(len(raw.total(np.zeros(len(raw))))) if mean is None else mean
-    most = max(BUDGET.edge_numbers // len(ref), BUDGET.edge_items)
+    most = max(numbers // len(ref), BUDGET.edge_items)
     some = used[np.linspace(0, len(used) - 1, min(len(used), most)).astype(int)]
     items = raw.framed(None, None if mean is None else np.ones(len(raw)), ref).take(some)
     items *= np.sqrt(share[some] * (copies[used].sum() / copies[some].sum()))[:, None]
