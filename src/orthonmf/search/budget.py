@@ -40,8 +40,9 @@ class Budget:
     # beside those that chance makes.
     room: int = 4
     rooms: float = 1.5
-    # Items from which the plane of the history is taken.
+    # Items from which the plane of the history is taken, and numbers where they are wide: of 100 000 dimensions, 128 took 8 s.
     plane_items: int = 128
+    plane_numbers: int = 1 << 21
     # What follows the search is counted in first answers (a sketch tried on all items) and in passes (last labels, scales, the
     # certificate).
     end_answers: float = 1.0

@@ -171,7 +171,7 @@ def factorize(engine: Engine, request: Request, monitor: Monitor) -> Result:
     with team.unhurried():
         search.tried()
         engine.passes += sum({other: other.passes for other in (given, whole, distinct) if other is not engine}.values())
-        basis = plane(item_points(whole, frame, _spaced(whole.n_items, BUDGET.plane_items)))
+        basis = plane(item_points(whole, frame, _spaced(whole.n_items, min(BUDGET.plane_items, 2 + BUDGET.plane_numbers // whole.n_dims))))
         if span is not None:
             search.best = replace(search.best, centers=span.lifted(search.best.centers))
         return _finished(engine, counted, distortion, search, monitor, basis)

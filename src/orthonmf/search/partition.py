@@ -118,19 +118,6 @@ def centered(engine: Engine, distortion: Distortion, labels: Any, centers: Array
     return Partition(labels, centers, stats)
 
 
-def recentered(engine: Engine, distortion: Distortion, labels: Labels, centers: Array, touched: Labels) -> Partition:
-    """The best centres for given labels of few items, where those of all components but the ``touched`` ones are known.
-
-    The items of each are taken by themselves: a pass over them, with one centre, costs a fraction of one over all.
-    """
-    centers = centers.copy()
-    for j in touched:
-        if (members := np.flatnonzero(labels == j)).size:
-            alone = np.zeros(len(members), dtype=np.intp)
-            centers[j] = centered(engine.select(members), distortion, alone, centers[j : j + 1]).centers[0]
-    return Partition(labels, centers, labelled_pass(engine, distortion, centers, labels))
-
-
 def steps(engine: Engine, distortion: Distortion, part: Partition) -> Array:
     """How far one more step would move each centre, relative to the spread of its own component; 0 where that is rounding."""
     mass = np.maximum(part.stats.mass, np.finfo(float).tiny)

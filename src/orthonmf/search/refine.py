@@ -28,7 +28,7 @@ from ..passes.raw import Keys
 from ..passes.swaps import Sides, SwapCosts, Swaps
 from .batch import alternate_each, at_once, far_apart
 from .budget import BUDGET
-from .partition import Assigner, Distances, Free, Partition, centered, distances, item_points, rank_within, recentered
+from .partition import Assigner, Distances, Free, Partition, centered, distances, item_points, rank_within
 
 # A result counts as better when the cost falls by more than this fraction.
 GAIN = 1e-9
@@ -472,11 +472,7 @@ def _relabelled(engine: Engine, distortion: Moving, assigner: Assigner, best: Pa
     labels, sizes = changed.columns["labels"], changed.total.sizes
     if not assigner.allows(sizes, best.stats.sizes):
         return None
-    if engine.n_items > BUDGET.many_items:
-        found = centered(engine, distortion, labels, best.centers)
-    else:  # the centres of the others are known
-        found = recentered(engine, distortion, labels, best.centers, np.union1d(best.labels[items], goals))
-    found = replace(found, prices=best.prices, charge=assigner.charge(sizes))
+    found = replace(centered(engine, distortion, labels, best.centers), prices=best.prices, charge=assigner.charge(sizes))
     assigner.keep(found)
     return found
 
