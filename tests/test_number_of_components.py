@@ -10,9 +10,9 @@ from orthonmf.exceptions import NothingStandsOutWarning
 MAX_COMPONENTS = 30
 
 
-def fitted(X, reading="auto", **parameters):
+def fitted(X, reading="auto", weight=None, **parameters):
     # The refinement does not change the number.
-    return ONMF(n_components=reading, max_components=MAX_COMPONENTS, refine=False, **parameters).fit(X)
+    return ONMF(n_components=reading, max_components=MAX_COMPONENTS, refine=False, **parameters).fit(X, sample_weight=weight)
 
 
 def curve(model):
@@ -133,6 +133,15 @@ def test_blocks_by_hand():
     model = fitted(np.repeat(X, 4, axis=0), "persistence")
     assert model.n_components_ == 3
     np.testing.assert_allclose(model.critical_betas_[0], 0.5)
+
+
+@pytest.mark.parametrize("reading", ["auto", "persistence"])
+@pytest.mark.parametrize("scaling", ["item", "none"])
+def test_the_unit_of_the_weights_does_not_matter(reading, scaling):
+    # Whether items repeat is not judged by the sum of their weights.
+    X = np.repeat(np.random.default_rng(0).gamma(1, 1, (5, 6)), 20, axis=0)
+    found = [fitted(X, reading, scaling=scaling, weight=np.full(100, unit)).n_components_ for unit in (1.0, 1 / 200, 1e6)]
+    assert found == [5, 5, 5]
 
 
 @pytest.mark.thinned(2)

@@ -302,9 +302,9 @@ def _number(engine: Engine, distortion: Annealed, request: Request, monitor: Mon
 def _most_persistent(annealing: Annealing, search: Search, engine: Engine, least: int) -> int:
     """The number of components, at least ``least``, that persists longest, and a word about it."""
     found = len(search.critical_betas) + 1
-    weight = engine.n_items if engine.weight is None else float(engine.weight.sum())
-    # As many components as distinct items say nothing, unless the items repeat.
-    endless = annealing.exhausted and (found == 1 or weight >= 2 * found)
+    # As many components as distinct items say nothing, unless the items repeat; how often does not depend on the unit of the weights.
+    repeated = (search.evidence or float(engine.n_items)) >= 2 * found
+    endless = annealing.exhausted and (found == 1 or repeated)
     number = most_persistent(search.critical_betas, endless=endless, least=least)
     lengths = persistence(search.critical_betas)
     if least > max(number, 1):
