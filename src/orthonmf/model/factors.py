@@ -141,7 +141,8 @@ def _root(weight: Array) -> Array:
 def weights(engine: Engine, labels: Any, n_components: int) -> Array:
     """What the items of each component weigh, in the units in which weights were given."""
     shape: Shape = engine.run(BLIND, Shapes(n_components), {"labels": engine.hold(labels)}).total
-    return np.ldexp(shape.weight, -2 * engine.weight_shift)
+    # The weights of samples are in the unit of the engine; features count, whatever the samples weigh.
+    return shape.weight if engine.weight is None else np.ldexp(shape.weight, -2 * engine.weight_shift)
 
 
 def _feature_values(engine: Engine, centers: Array, labels: Labels, scaling: str, weight: Array) -> Array:
