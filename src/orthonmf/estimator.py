@@ -18,14 +18,14 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 from ._common.arithmetic import own_arithmetic
 from ._common.typing import Array, Labels
 from ._common.validation import check_choice, check_count, check_jobs, check_numbers, check_positive, check_sample_weight, check_seed
-from .distortion import REGISTRY, has_scales
+from .distortion import REGISTRY, Distortion, has_scales
 from .engines import REGISTRY as ENGINES
 from .engines import Engine, ThreadTeam
 from .engines.layout import Layout, power_of_two
 from .engines.threads import TimeLimitReached
 from .exceptions import InfeasibleCapacityError, InvalidInputError, ModelFormatError, NothingStandsOutWarning
 from .model import storage
-from .model.certificate import Certificate, certify, squared_error
+from .model.certificate import Certificate, Claim, certify, squared_error
 from .model.departure import asked_bounds, departure
 from .model.factorization import Factorization
 from .model.factors import Assigned, Factors, one_per_row, weights
@@ -36,7 +36,7 @@ from .progress import CallbackSupport, Monitor, Reporter, history, in_units, wit
 from .search.bounded import REGISTRY as SOLVERS
 from .search.bounded import solver_parameters
 from .search.bounded.assigner import Bounded
-from .search.bounded.bounds import least_components, most_components, parse_bounds
+from .search.bounded.bounds import Bounds, least_components, most_components, parse_bounds
 from .search.budget import BUDGET
 from .search.factorize import MAX_COMPONENTS, Request, Result, factorize
 from .search.sampling import mergeable
@@ -524,8 +524,9 @@ class ONMF(CallbackSupport, Factorization):
 
         One claim is that the model stores what the data give: counts, scales, weights, errors and the numbers of ``certificate_`` are
         recomputed, the bounds are read from ``capacity`` and ``min_size`` again, and what follows from other numbers is compared with
-        them. What the fit recorded of its way (``history_``, ``critical_betas_``, ``n_iter_``, ``converged_``, ``status_`` and the KKT
-        residual) only another fit could tell; no prediction depends on it.
+        them. What the fit recorded of its way (``history_``, ``critical_betas_``, ``n_iter_``, ``converged_``, ``status_``, the KKT
+        residual) and of how sure the number of components is (``bic_``, ``agreement_``, ``p_values_``, ``stability_``) only another fit
+        could tell; no prediction depends on it.
 
         Parameters
         ----------
@@ -563,8 +564,8 @@ class ONMF(CallbackSupport, Factorization):
         with ThreadTeam(self.n_jobs) as team, closing(team):
             engine = self._layout.build(X, weight, team)
             if engine.n_items != len(self.labels_):
-                return replace(self._certified(engine), contradiction=contradiction(self))
-            found = self._certified(engine, Assigned(self.labels_, self.scale_))
+                return replace(self._certified(engine, *self._claimed(engine, None)), contradiction=contradiction(self))
+            found = self._certified(engine, *self._claimed(engine, Assigned(self.labels_, self.scale_)), self._bounds, self._prices)
             return replace(found, contradiction=contradiction(self) or departure(self, engine, found))
 
     # -- keeping ----------------------------------------------------------------------------------------------------------------
@@ -739,7 +740,8 @@ class ONMF(CallbackSupport, Factorization):
         factors = Factors.of(engine, result, self.orthogonal, self.scaling, dtype)
         self.components_, self._weight, self._reference = factors.components, factors.weight, factors.reference
         self.n_components_ = len(factors.components)
-        self._prices, self._item_size = result.prices, engine.size
+        # Where items are counted, the prices of the best assignment are soon found again.
+        self._prices, self._item_size = None if engine.size is None else result.prices, engine.size
         given = None if result.bounds is None else result.labels
         if self.orthogonal == "samples":
             assigned = factors.assign(engine, given)
@@ -749,8 +751,9 @@ class ONMF(CallbackSupport, Factorization):
         self.counts_ = np.bincount(self.labels_, minlength=self.n_components_)
         if self.orthogonal == "samples" and has_scales(self.scaling):  # an item that is zero is as near to one component as to another
             self._weight = weights(engine, self.labels_, self.n_components_)
-        self.margin_ = self._margins(engine, self.labels_).astype(dtype)
         self._bounds = asked_bounds(self, engine) if result.bounds is None else result.bounds
+        distortion, claim = self._claimed(engine, Assigned(self.labels_, self.scale_))
+        self.margin_ = margins(engine, distortion, claim.components, self.labels_).astype(dtype)
         unit = self._unit(engine)
         self.critical_betas_ = in_units(result.critical_betas, 2 * unit)
         self.persistence_ = persistence(result.critical_betas)
@@ -758,7 +761,9 @@ class ONMF(CallbackSupport, Factorization):
         self.stability_ = result.stability
         self.history_ = history(result.temperatures, result.splits, result.plane, unit)
         self.converged_, self.status_ = result.status is Status.CONVERGED, result.sentences
-        self.certificate_ = replace(self._certified(engine, Assigned(self.labels_, self.scale_)), kkt_residual=result.kkt_residual)
+        self.certificate_ = replace(
+            self._certified(engine, distortion, claim, self._bounds, result.prices), kkt_residual=result.kkt_residual
+        )
         self.reconstruction_err_ = self.certificate_.error
 
     def _margins(self, engine: Engine, labels: Labels) -> Array:
@@ -774,10 +779,14 @@ class ONMF(CallbackSupport, Factorization):
             columns["probability"] = self.predict_proba(X)[np.arange(len(labels)), labels]
         return columns
 
-    def _certified(self, engine: Engine, assigned: Assigned | None = None) -> Certificate:
-        """The claims about the items of an engine; those of the fit, under its bounds, where they are given."""
-        factors = self._factors
+    def _claimed(self, engine: Engine, assigned: Assigned | None) -> tuple[Distortion, Claim]:
+        """The loss, and what is claimed of the items of an engine; under the bounds of the fit where its labels are given."""
         bounds, engine.size = (None, None) if assigned is None else (self._bounds, self._item_size)
         free = bounds is None or not (bounds.bind(engine.n_items) or self.solver == "cbf")
-        claim = factors.claim(engine, assigned, nearest=free)
-        return certify(engine, factors.distortion(engine), claim, bounds, self._prices).in_units(-engine.shift - engine.weight_shift)
+        return self._factors.distortion(engine), self._factors.claim(engine, assigned, nearest=free)
+
+    def _certified(
+        self, engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds | None = None, prices: Array | None = None
+    ) -> Certificate:
+        """The claims about the items of an engine."""
+        return certify(engine, distortion, claim, bounds, prices).in_units(-engine.shift - engine.weight_shift)

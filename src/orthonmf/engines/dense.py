@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._common.arithmetic import shifted
 from .._common.typing import Array, Labels
 from .base import OUTER_BYTES, Engine, block_weight, multipliers, scrambled
 from .threads import ThreadTeam
@@ -128,8 +129,7 @@ class DenseEngine(Engine):
         return fold(add, self.team.map(part, range(0, self.n_dims, width)))
 
     def _scaled(self, block: Array, where: slice = slice(None)) -> Array:
-        if self.shift:
-            block = np.ldexp(block, self.shift)
+        block = shifted(block, self.shift)
         return block if self._dim_factor is None else (block * self._dim_factor[where]).astype(block.dtype, copy=False)
 
 

@@ -9,11 +9,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._common.arithmetic import shifted
 from .._common.typing import Array, Labels
 from .base import OUTER_BYTES, Engine, block_weight, doubled, multipliers, scrambled
 from .dense import DenseEngine
 from .threads import ThreadTeam
 
+# A block stores so many numbers for each dimension, at least.
+NUMBERS_PER_DIMENSION = 4
+# Where an item stores less than all but this fraction of the squared norm of its component, what it misses is a plain difference.
+LITTLE = 0.1
 # Chosen items of so few numbers, zeros among them, are held as a dense array: a product of sparse ones is all overhead.
 DENSE_NUMBERS = 1 << 16
 
@@ -76,16 +81,23 @@ class _SparseRawRows:
 
     def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
         rows = np.repeat(np.arange(len(self)), np.diff(self.matrix.indptr))
-        model = components[labels[rows], self.matrix.indices] * scale[rows]
-        stored = np.bincount(rows, np.square(self.matrix.data - model), len(self))
-        return stored + scale**2 * self._missed(rows, labels, components)
+        values = components[labels[rows], self.matrix.indices]
+        stored = np.bincount(rows, np.square(self.matrix.data - values * scale[rows]), len(self))
+        # Squared norm of the component outside the stored entries.
+        whole = np.einsum("ij,ij->i", components, components)[labels]
+        missed = whole - np.bincount(rows, np.square(values), len(self))
+        little = np.flatnonzero(missed < LITTLE * whole)
+        if little.size:
+            missed[little] = _SparseRawRows(self.matrix[little])._missed(labels[little], components)
+        return stored + scale**2 * missed
 
-    def _missed(self, rows: Labels, labels: Labels, components: Array) -> Array:
+    def _missed(self, labels: Labels, components: Array) -> Array:
         """Squared norm of the component outside an item's stored entries; exactly 0 where they cover its support.
 
         Each entry is subtracted from those of its own size: the rounding of the large ones exceeds what is left of an item that its
         component explains exactly.
         """
+        rows = np.repeat(np.arange(len(self)), np.diff(self.matrix.indptr))
         missed = np.zeros(len(self))
         for level in _levels(components):
             values = level[labels[rows], self.matrix.indices]
@@ -127,19 +139,20 @@ class SparseEngine(Engine):
     def __init__(self, matrix: Any, weight: Array | None = None, *, shift: int = 0, team: ThreadTeam) -> None:
         self._matrix = matrix
         self.row_width = -(-matrix.nnz // max(matrix.shape[0], 1))
+        self.block_numbers = NUMBERS_PER_DIMENSION * matrix.shape[1]
         super().__init__(matrix.shape[0], matrix.shape[1], np.float64, weight, shift, team)
         self.given = matrix.dtype
 
     def rows(self, where: slice) -> _SparseRawRows:
         start, stop = self._matrix.indptr[where.start], self._matrix.indptr[where.stop]
         indptr = self._matrix.indptr[where.start : where.stop + 1] - start
-        data = np.ldexp(self._matrix.data[start:stop].astype(np.float64, copy=False), self.shift)
+        data = shifted(self._matrix.data[start:stop].astype(np.float64, copy=False), self.shift)
         shape = (where.stop - where.start, self.n_dims)
         return _SparseRawRows(sp.csr_array((data, self._matrix.indices[start:stop], indptr), shape=shape))
 
     def select(self, index: Labels) -> Engine:
         chosen = self._matrix[index].astype(np.float64)
-        chosen.data = np.ldexp(chosen.data, self.shift)
+        chosen.data = shifted(chosen.data, self.shift)
         weight = None if self.weight is None else self.weight[index]
         if len(index) * self.n_dims <= DENSE_NUMBERS:
             few: Engine = DenseEngine(chosen.toarray(), weight, team=self.team)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._common.arithmetic import shifted
 from .._common.typing import Array, Labels
 from ..distortion import REGISTRY, Distortion, has_scales
 from ..engines.base import BLIND, Engine, doubled
@@ -94,7 +95,7 @@ class Factors:
             _, labels = nearest_pass(engine, distortion, distortion.to_frame(centers))
         if not has_scales(self.scaling):
             return Assigned(host(labels), (1 / _root(self.weight))[host(labels)])
-        return Assigned(host(labels), np.ldexp(_inner(engine, centers, labels), -engine.shift))
+        return Assigned(host(labels), shifted(_inner(engine, centers, labels), -engine.shift))
 
     def claim(self, engine: Engine, assigned: Assigned | None = None, *, nearest: bool = False) -> Claim:
         """What is claimed of the items of an engine: x_i ≈ scale_i · center, in the engine's units.
@@ -109,7 +110,7 @@ class Factors:
         if not has_scales(self.scaling):
             scale = np.ones(engine.n_items)
             return Claim(assigned.labels, scale, self.sample_centers(engine), 1, self._eps(engine), center_step=step, nearest=nearest)
-        scale = np.ldexp(assigned.scale.astype(np.float64), engine.shift)
+        scale = shifted(assigned.scale.astype(np.float64), engine.shift)
         return Claim(assigned.labels, scale, self.sample_centers(engine), 1, self._eps(engine), scale_step=step, nearest=nearest)
 
     def _eps(self, engine: Engine) -> float:

@@ -142,6 +142,8 @@ def _of_sizes(model: Any) -> Iterator[str]:
         yield "the sizes of the items are negative, not finite, or their mean is not 1"
     if size is not None and not (model._total_size is not None and 0 < model._total_size < np.inf):
         yield f"the sum of the sizes of the items is {model._total_size}"
+    if model._prices is not None and size is None:
+        yield "there are prices of the bounds, and no sizes of items"
     if bounds is None:
         return
     if not _nonnegative(bounds.lower) or not _nonnegative(bounds.upper) or not (bounds.lower <= bounds.upper).all():

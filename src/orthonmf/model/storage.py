@@ -278,8 +278,11 @@ def _restored(archive: Archive, cls: type[Model]) -> Model:
         setattr(model, name, arrays.get(name))
     model._bounds, model._mixture = bounds, _mixture(fitted, arrays)
     model._total_size = fitted.total_size
-    if model.orthogonal == "features":  # older files have one that nobody reads
+    # Older files have these where nobody reads them.
+    if model.orthogonal == "features":
         model._reference = np.zeros(0)
+    if model._item_size is None:
+        model._prices = None
     model.history_ = _history(arrays)
     model.certificate_, model.reconstruction_err_ = certificate, certificate.error
     if fitted.feature_names_in_ is not None:

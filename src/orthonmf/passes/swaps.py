@@ -17,10 +17,11 @@ PLACES_AT_ONCE = 32
 
 @dataclass(frozen=True)
 class SideSums(Additive):
-    """Mass (2, k) and sums (2, k, n_coordinates) of both halves of every component."""
+    """Mass (2, k), cost (2, k) and sums (2, k, n_coordinates) of both halves of every component."""
 
     count: int
     mass: Array
+    cost: Array
     sums: Array
 
 
@@ -34,11 +35,14 @@ class Sides:
     def __call__(self, items: Items, columns: Columns) -> Found:
         mine = columns["labels"], np.arange(len(items))
         pairs = [items.pairs(centers) for centers in self.halves]
-        second = pairs[1].distance[mine] < pairs[0].distance[mine]
-        resp = np.zeros((2, len(self.halves[0]), len(items)), dtype=pairs[0].distance.dtype)
-        resp[(second.astype(np.intp), *mine)] = items.weight
+        own = np.stack([pair.distance[mine] for pair in pairs])
+        side = (own[1] < own[0]).astype(np.intp)
+        resp = np.zeros((2, len(self.halves[0]), len(items)), dtype=own.dtype)
+        resp[(side, *mine)] = items.weight
         sums = [items.sums(part, pair.inner) for part, pair in zip(resp, pairs, strict=True)]
-        return Found(SideSums(len(items), resp.sum(axis=2, dtype=np.float64), np.stack(sums)))
+        cost = resp[(slice(None), *mine)] * np.maximum(own, 0)
+        cost = np.stack([np.bincount(mine[0], each, len(self.halves[0])) for each in cost])
+        return Found(SideSums(len(items), resp.sum(axis=2, dtype=np.float64), cost, np.stack(sums)))
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,14 @@
 """Refinement: from a good start to a partition that no swap of a component and no move of an item improves.
 
-Annealing spends its splits in the order in which they become possible, which is not the order of what they gain. Three searches follow,
+Annealing spends its splits in the order in which they become possible, which is not the order of what they gain. Four searches follow,
 each deterministic and monotone, until all end without gain:
 
 1. *alternation* of nearest labels and best centres;
 2. *swaps*: take one component away and open another elsewhere, then alternate. All pairs of a component and a place are ranked by one
    pass (what the swap costs before anything adapts, and what it costs if the component is merged with its neighbour), and the most
    promising are tried, several at once where several pay;
-3. *moves* of single items, which escape fixed points of the alternation. Equal items move together, so that weights equal repetition.
+3. *moves* of single items, which escape fixed points of the alternation. Equal items move together, so that weights equal repetition;
+4. *exchanges*: merge two components and split a third along its longest way, where that is sure to gain.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from ..passes.columns import Relabelled
 from ..passes.hard import Weights
 from ..passes.moves import AllDistances, BestMoves, BestPairs, MoveGains, Movers
 from ..passes.raw import Keys
-from ..passes.swaps import Sides, SwapCosts, Swaps
+from ..passes.swaps import SwapCosts, Swaps
 from .batch import alternate_each, at_once, far_apart
 from .budget import BUDGET
 from .partition import Assigner, Distances, Free, Partition, centered, distances, item_points, rank_within
+from .regroup import farthest_points, first_of_each, halved, regrouped
 
 # A result counts as better when the cost falls by more than this fraction.
 GAIN = 1e-9
@@ -50,14 +52,25 @@ def refine(engine: Engine, distortion: Moving, start: Partition, assigner: Assig
     gain = np.inf
     while gain > worth * best.cost:
         before = best.cost
-        better = _swapped(trials, best, groups)
+        better = _swapped(trials, best, groups) or _move_gain(trials, best, groups) or _exchange_gain(trials, best)
         if better is None:
-            better = _moved(engine, distortion, assigner, best, groups)
-            if not _gains(better, best):
-                return best
-            better = _resting(assigner, better)
+            return best
         best, gain = better, before - better.cost
     return best
+
+
+def _move_gain(trials: _Trials, best: Partition, groups: Labels) -> Partition | None:
+    """Where moves of single items lead; None where none gains."""
+    moved = _moved(trials.engine, trials.distortion, trials.assigner, best, groups)
+    return _resting(trials.assigner, moved) if _gains(moved, best) else None
+
+
+def _exchange_gain(trials: _Trials, best: Partition) -> Partition | None:
+    """Where free components lead of which two are merged while a third is split; None where no such exchange gains."""
+    if not trials.assigner.free:
+        return None
+    away = distances(trials.engine, trials.distortion, best)
+    return trials.first_gain(best, regrouped(trials.engine, trials.distortion, best, away), 0.0)
 
 
 def _resting(assigner: Assigner, part: Partition) -> Partition:
@@ -67,14 +80,14 @@ def _resting(assigner: Assigner, part: Partition) -> Partition:
 
 
 def gains(engine: Engine, distortion: Moving, start: Partition) -> Iterator[Partition]:
-    """The partition of a sample, and better ones by swaps alone, each of which gains more than the sample's noise."""
+    """The partition of a sample, and better ones by swaps and exchanges, each of which gains more than the sample's noise."""
     best: Partition | None = start
     groups, trials = equal_items(engine), _Trials(engine, distortion, Free(engine, distortion), worth=BUDGET.sample_gain)
     while best is not None:
         yield best
         if best.n_components == 1 or best.cost == 0 or separated(engine, distortion, best):
             return
-        best = _swapped(trials, best, groups)
+        best = _swapped(trials, best, groups) or _exchange_gain(trials, best)
 
 
 def rehearsed(engine: Engine, distortion: Moving, start: Partition, assigner: Assigner, n_tries: int) -> Partition:
@@ -284,36 +297,14 @@ def _places(engine: Engine, distortion: Moving, best: Partition, away: Distances
     heavy = np.flatnonzero(away.weight > 0)
     if len(np.unique(groups[heavy])) <= BUDGET.places:
         index = heavy
-    index = np.concatenate([index, _first_of_each(best.labels, -cost)])
+    index = np.concatenate([index, first_of_each(best.labels, -cost)])
     index = index[np.unique(groups[index], return_index=True)[1]]
-    first, second = _halves(engine, distortion, best, away)
+    starts = np.stack([best.centers, farthest_points(engine, distortion, best, away)])
+    first, second = halved(engine, distortion, best, starts).centers
     return Places(
         centers=np.vstack([item_points(engine, distortion, index), first, second]),
         home=np.concatenate([best.labels[index], np.arange(len(first)), np.arange(len(second))]),
     )
-
-
-def _first_of_each(labels: Labels, key: Array) -> Labels:
-    """For each label, the item with the least key."""
-    order = np.lexsort((key, labels))
-    return order[np.unique(labels[order], return_index=True)[1]]
-
-
-def _halves(engine: Engine, distortion: Moving, best: Partition, away: Distances) -> tuple[Array, Array]:
-    """Every component split in two, by alternating within it from its centre and its farthest item."""
-    farthest = _first_of_each(best.labels, -away.own * (away.weight > 0))
-    halves = np.stack([best.centers, best.centers])
-    halves[1, best.labels[farthest]] = item_points(engine, distortion, farthest)
-    for _ in range(BUDGET.split_passes):
-        side = engine.run(distortion, Sides(halves), {"labels": best.labels}).total
-        both = (side.mass > 0).all(axis=0)[:, None]
-        moved = [distortion.center(sums, _positive(mass)) for sums, mass in zip(side.sums, side.mass, strict=True)]
-        halves = np.where(both, np.stack(moved), halves)
-    return halves[0], halves[1]
-
-
-def _positive(mass: Array) -> Array:
-    return np.maximum(mass, np.finfo(float).tiny)
 
 
 def _rises(engine: Engine, distortion: Moving, best: Partition, away: Distances, places: Places) -> tuple[Array, Array]:
