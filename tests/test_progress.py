@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from orthonmf import ONMF
-from orthonmf.progress import StopRequested, listening
+from orthonmf.progress import StopRequested, listening, plane
 
 X = np.array([[1.0, 0.0], [2.0, 0.1], [0.0, 1.0], [0.1, 3.0]])
 
@@ -41,3 +42,13 @@ def test_a_listener_may_stop_the_fit():
     with listening(enough), pytest.warns(match="Stopped by a callback"):
         model = ONMF().fit(X)
     assert not model.converged_
+
+
+@pytest.mark.parametrize("shape", [(40, 6), (40, 40), (12, 300), (2, 9), (1, 5), (3, 1)])
+def test_plane_holds_what_spreads_most(shape):
+    points = np.random.default_rng(0).gamma(1.0, size=shape) * np.linspace(3, 1, shape[1])
+    basis, spread = plane(points), points - points.mean(axis=0)
+    n_directions = min(2, *shape)
+    assert_allclose((basis.T @ basis)[:n_directions, :n_directions], np.eye(n_directions), atol=1e-12)
+    most = np.linalg.svd(spread, compute_uv=False)[:2]
+    assert_allclose(np.sum((spread @ basis) ** 2), np.sum(most**2), rtol=1e-10, atol=1e-20)

@@ -585,7 +585,7 @@ class TestInconsistent:
             ({}, {"_item_size": [1.0, 1.0, 1.0]}, {}, "the sum of the sizes of the items is None"),
             ({}, {"_item_size": [1.0, 1.0, 1.0]}, {"total_size": {"float": "0x1p0"}}, "loads of other components"),
             ({"capacity": 2}, {"_item_size": [1.0, 1.0, 1.0]}, {}, "of the bounds on the sizes, array lower"),
-            ({}, {"_item_size": [1.0] * 3, "_prices": [np.inf, 0.0]}, {"total_size": {"float": "0x1p0"}}, "price of the bounds is not finite"),
+            ({}, {"_item_size": [1.0, 1.0, 1.0], "_prices": [np.inf, 0.0]}, {}, "price of the bounds is not finite"),
             ({"capacity": 2}, {"_upper": [np.inf, 2.0]}, {}, "of the bounds on the sizes, array upper"),
             ({}, {"_reference": [2.0, 0.0, 0.0]}, {}, "reference has norm 2 instead of 1"),
         ],

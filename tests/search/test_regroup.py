@@ -48,7 +48,7 @@ def test_four_points_by_hand():
 def test_a_half_is_merged_with_another_component():
     # {0, 9}, {10, 11} and {30}: 9 belongs to its neighbours.
     X, labels = np.array([[0.0], [9.0], [10.0], [11.0], [30.0]]), np.array([0, 0, 1, 1, 2])
-    engine, distortion, part, found = starts(X, "none", labels)
+    _, distortion, _, found = starts(X, "none", labels)
     assert_allclose(sorted(distortion.to_data(found[0])[:, 0]), [0, 10, 30])
 
 

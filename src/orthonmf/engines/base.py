@@ -128,8 +128,8 @@ class Engine(ABC):
 
     #: Stored numbers per item; decides the size of a block.
     row_width: int
-    #: Stored numbers that a block should have at least: a sum over the items of a block is a vector of all dimensions, which costs as much as
-    #: many numbers where most of them are zero.
+    #: Stored numbers that a block should have at least: a sum over its items is a vector of all dimensions, which costs as much as many
+    #: numbers where most of them are zero.
     block_numbers = 0
     #: Whether items are formed in their frame; if not, distances carry the rounding of ‖x‖², not of the distance to the reference.
     forms_rows = True

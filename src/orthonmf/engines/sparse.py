@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -28,6 +29,7 @@ class _SparseRows:
     """Framed items of one block: factor and along act on the results, not on the items."""
 
     matrix: Any
+    sq: Array
     factor: Array | None
     along: Array
     ref: Array
@@ -47,7 +49,7 @@ class _SparseRows:
     def sqnorms(self) -> Array:
         factor = 1.0 if self.factor is None else self.factor
         inner = factor * (self.matrix @ self.ref)
-        sq = _sqnorms(self.matrix) * factor**2 - 2 * self.along * inner + self.along**2 * np.dot(self.ref, self.ref)
+        sq = self.sq * factor**2 - 2 * self.along * inner + self.along**2 * np.dot(self.ref, self.ref)
         return np.maximum(sq, 0.0).astype(self.matrix.dtype)
 
     def take(self, index: Any) -> Array:
@@ -71,13 +73,18 @@ class _SparseRawRows:
         return self.matrix @ ref
 
     def sqnorms(self) -> Array:
-        return _sqnorms(self.matrix)
+        return self._sq
+
+    @cached_property
+    def _sq(self) -> Array:
+        squares = sp.csr_array((np.square(self.matrix.data), self.matrix.indices, self.matrix.indptr), shape=self.matrix.shape)
+        return squares @ np.ones(self.matrix.shape[1])
 
     def total(self, weight: Array) -> Array:
         return self.matrix.T @ weight
 
     def framed(self, factor: Array | None, along: Array | None, ref: Array) -> _SparseRows:
-        return _SparseRows(self.matrix, factor, np.ones(len(self)) if along is None else along, ref)
+        return _SparseRows(self.matrix, self._sq, factor, np.ones(len(self)) if along is None else along, ref)
 
     def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
         rows = np.repeat(np.arange(len(self)), np.diff(self.matrix.indptr))
@@ -88,7 +95,8 @@ class _SparseRawRows:
         missed = whole - np.bincount(rows, np.square(values), len(self))
         little = np.flatnonzero(missed < LITTLE * whole)
         if little.size:
-            missed[little] = _SparseRawRows(self.matrix[little])._missed(labels[little], components)
+            used, names = np.unique(labels[little], return_inverse=True)
+            missed[little] = _SparseRawRows(self.matrix[little])._missed(names, components[used])
         return stored + scale**2 * missed
 
     def _missed(self, labels: Labels, components: Array) -> Array:
@@ -183,9 +191,3 @@ def _levels(components: Array) -> list[Array]:
     ratio = np.divide(components, largest, out=np.zeros_like(components), where=largest > 0)
     level = np.minimum((1 - np.frexp(ratio)[1]) // 13, 4)
     return [np.where(level == part, components, 0.0) for part in np.unique(level[components != 0])]
-
-
-def _sqnorms(matrix: Any) -> Array:
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    # Without entries, numpy counts in whole numbers.
-    return np.bincount(rows, np.square(matrix.data.astype(np.float64)), matrix.shape[0]).astype(np.float64, copy=False)

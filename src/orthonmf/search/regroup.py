@@ -54,7 +54,7 @@ def halved(engine: Engine, distortion: Moving, part: Partition, starts: Array) -
     halves = starts
     for _ in range(BUDGET.split_passes):
         sides: SideSums = engine.run(distortion, Sides(halves), {"labels": part.labels}).total
-        both = (sides.mass > 0).all(axis=0)[:, None]
+        both = sides.mass.min(axis=0)[:, None] > 0
         moved = [distortion.center(sums, _positive(mass)) for sums, mass in zip(sides.sums, sides.mass, strict=True)]
         halves = np.where(both, np.stack(moved), halves)
     return Halves(halves, sides)
