@@ -38,7 +38,8 @@ from .search.bounded import solver_parameters
 from .search.bounded.assigner import Bounded
 from .search.bounded.bounds import Bounds, least_components, most_components, parse_bounds
 from .search.budget import BUDGET
-from .search.factorize import MAX_COMPONENTS, Request, Result, factorize
+from .search.factorize import Result, factorize
+from .search.job import MAX_COMPONENTS, Request
 from .search.sampling import mergeable
 from .search.status import Status
 from .search.transitions import persistence

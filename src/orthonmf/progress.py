@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from ._common.typing import Array
 __all__ = [
     "CallbackSupport",
     "Monitor",
+    "Note",
     "Reporter",
     "StopRequested",
     "Temperature",
@@ -78,13 +79,14 @@ class Temperature:
         )
 
 
-_Listener = Callable[[Temperature], None]
+#: Told of every settled temperature.
+Note = Callable[[Temperature], None]
 _StageListener = Callable[[str], None]
-_listeners: ContextVar[tuple[tuple[_Listener, _StageListener | None], ...]] = ContextVar("orthonmf_listeners", default=())
+_listeners: ContextVar[tuple[tuple[Note, _StageListener | None], ...]] = ContextVar("orthonmf_listeners", default=())
 
 
 @contextmanager
-def listening(on_temperature: _Listener, on_stage: _StageListener | None = None) -> Iterator[None]:
+def listening(on_temperature: Note, on_stage: _StageListener | None = None) -> Iterator[None]:
     """Within the block, hear of every fit in this thread as it goes.
 
     Parameters
@@ -112,9 +114,9 @@ def listening(on_temperature: _Listener, on_stage: _StageListener | None = None)
         _listeners.reset(token)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Monitor:
-    """Collects the temperatures and passes them on.
+    """Passes on what a fit tells.
 
     Parameters
     ----------
@@ -123,17 +125,15 @@ class Monitor:
     listener : callable or None
         Called with each temperature; raises ``StopRequested`` to stop the fit.
     unit : int
-        What is passed on is in the units of X, 2**−unit of the engine's; what is collected is not.
+        What is passed on is in the units of X, 2**−unit of the engine's.
     """
 
     verbose: int = 0
-    listener: _Listener | None = None
+    listener: Note | None = None
     unit: int = 0
-    temperatures: list[Temperature] = field(default_factory=list)
 
     def temperature(self, record: Temperature) -> None:
-        """Take note of a settled temperature."""
-        self.temperatures.append(record)
+        """Tell of a settled temperature."""
         record = record.in_units(self.unit)
         if self.verbose:
             self._say(f"beta {record.beta:.4g}  components {record.n_components}  J {record.free_energy:.6g}  passes {record.passes}")
@@ -142,7 +142,7 @@ class Monitor:
                 listener(record)
 
     def stage(self, text: str) -> None:
-        """Take note of a stage of the fit."""
+        """Tell of a stage of the fit."""
         if self.verbose:
             self._say(text)
         for _, listener in _listeners.get():
@@ -172,7 +172,7 @@ def in_units(values: Any, exponent: int) -> Any:
         return np.ldexp(values, exponent)
 
 
-def history(temperatures: list[Temperature], splits: list[Any], basis: Array, unit: int) -> dict[str, Any]:
+def history(temperatures: tuple[Temperature, ...], splits: tuple[Any, ...], basis: Array, unit: int) -> dict[str, Any]:
     """The annealing as arrays, one entry per temperature, in the units of X (2**−unit of the engine's).
 
     Keys: ``beta``, ``n_components``, ``free_energy``, ``distortion``, ``entropy``, ``passes`` (arrays; passes over the annealed items at

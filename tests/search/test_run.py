@@ -8,8 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 from orthonmf import ONMF, estimator
 from orthonmf.engines import threads
 from orthonmf.progress import StopRequested, listening
-from orthonmf.search import factorize
-from orthonmf.search.bounded import dual, flow
+from orthonmf.search import stages
+from orthonmf.search.bounded import dual, flow, rounding
 from orthonmf.search.status import Status
 
 BOUNDS = {"free": {}, "capacity": {"capacity": 9}, "both": {"capacity": 0.4, "min_size": 0.1}, "vectors": {"capacity": [3, 8, 12, 10]}}
@@ -120,14 +120,14 @@ def test_flow_that_has_used_up_its_steps_is_not_converged(metric):
 
 def test_random_state_chooses_the_sample_of_the_prices(monkeypatch):
     """Each sample that is drawn, by any stage, is drawn with the same seed, and another state is another seed."""
-    seeds, draw = [], factorize.sample
+    seeds, draw = [], stages.sample
 
     def noted(engine, n_items, seed):
         seeds.append(seed)
         return draw(engine, n_items, seed)
 
-    monkeypatch.setattr(factorize, "sample", noted)
-    monkeypatch.setattr(dual, "sample", noted)
+    for module in (stages, rounding, dual):
+        monkeypatch.setattr(module, "sample", noted)
     X = gamma(0, (700, 3))
     for state in (None, 1):
         seeds.clear()

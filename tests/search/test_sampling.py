@@ -12,7 +12,7 @@ from orthonmf import ONMF
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.dense import DenseEngine
-from orthonmf.search import factorize, refine
+from orthonmf.search import refine, stages
 from orthonmf.search.budget import BUDGET
 from orthonmf.search.partition import centered
 from orthonmf.search.sampling import coreset, merged
@@ -141,7 +141,7 @@ def test_small_groups_far_away_are_counted():
 def test_samples_that_grow_lead_below_five_runs_of_k_means(monkeypatch, seed):
     """With the sizes of samples divided by 32; on the smallest sample alone it ends two per cent above."""
     few = replace(BUDGET, search_items=tuple(size // 32 for size in BUDGET.search_items), many_items=BUDGET.many_items // 32)
-    for stage in (factorize, refine):
+    for stage in (stages, refine):
         monkeypatch.setattr(stage, "BUDGET", few)
     X = np.random.default_rng(seed).gamma(1.0, size=(3000, 8))
     theirs = min(KMeans(20, n_init=1, random_state=state).fit(X).inertia_ for state in range(5))

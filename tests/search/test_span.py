@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
-import orthonmf.search.factorize
+import orthonmf.search.job
 from orthonmf import ONMF
 from orthonmf.distortion import REGISTRY, Line
 from orthonmf.engines import ThreadTeam, engine_class
@@ -101,7 +101,7 @@ def test_same_answer_as_in_all_dimensions(scaling, parameters, monkeypatch):
     rng = np.random.default_rng(3)
     X = rng.gamma(1, 1, (4, 300))[rng.integers(4, size=40)] * rng.gamma(10, 0.1, (40, 1)) + 0.3 * rng.random((40, 300))
     inside = ONMF(scaling=scaling, **parameters).fit(X)
-    monkeypatch.setattr(orthonmf.search.factorize, "narrow", lambda engine, distortion: False)
+    monkeypatch.setattr(orthonmf.search.job, "narrow", lambda engine, distortion: False)
     outside = ONMF(scaling=scaling, **parameters).fit(X)
     assert adjusted_rand_score(inside.labels_, outside.labels_) == 1
     np.testing.assert_allclose(inside.reconstruction_err_, outside.reconstruction_err_, rtol=1e-10)
@@ -114,7 +114,7 @@ def test_annealing_alone_comes_close_to_the_same_answer(scaling, monkeypatch):
     rng = np.random.default_rng(3)
     X = rng.gamma(1, 1, (4, 300))[rng.integers(4, size=40)] + 0.3 * rng.random((40, 300))
     inside = ONMF(4, scaling=scaling, refine=False).fit(X)
-    monkeypatch.setattr(orthonmf.search.factorize, "narrow", lambda engine, distortion: False)
+    monkeypatch.setattr(orthonmf.search.job, "narrow", lambda engine, distortion: False)
     outside = ONMF(4, scaling=scaling, refine=False).fit(X)
     assert adjusted_rand_score(inside.labels_, outside.labels_) == 1
     np.testing.assert_allclose(inside.reconstruction_err_, outside.reconstruction_err_, rtol=1e-3)

@@ -16,7 +16,7 @@ from .._common.typing import Array
 from ..estimator import ONMF
 from ..exceptions import InvalidInputError, NothingStandsOutWarning
 from ..io import Data
-from ..search.factorize import MAX_COMPONENTS
+from ..search.job import MAX_COMPONENTS
 from ._output import warn
 from ._progress import annealing
 

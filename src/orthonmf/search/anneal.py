@@ -14,7 +14,7 @@ from .._common.typing import Array
 from ..distortion.base import Splitting
 from ..engines.base import Engine
 from ..passes.state import State
-from ..progress import Monitor, Temperature
+from ..progress import Note, Temperature
 from .budget import BUDGET
 from .gibbs import Settled, settle
 from .partition import refilled
@@ -111,7 +111,8 @@ class Annealing:
         Bound on the passes at one temperature.
     max_beta : float
         Transitions beyond are rounding of the data.
-    monitor : Monitor
+    note : callable
+        Told of every settled temperature.
     thorough : bool
         Whether discontinuous transitions are scanned for.
 
@@ -143,7 +144,7 @@ class Annealing:
     tol: float
     max_passes: int
     max_beta: float
-    monitor: Monitor
+    note: Note
     thorough: bool = True
     critical_betas: list[float] = field(default_factory=list)
     states: dict[int, State] = field(default_factory=dict)
@@ -200,7 +201,7 @@ class Annealing:
         self.states = {m: kept for m, kept in self.states.items() if m < state.n_components}
         self.states[state.n_components] = state
         del self.critical_betas[state.n_components - 1 :]
-        self.monitor.temperature(_record(settled, self.engine.passes - before))
+        self.note(_record(settled, self.engine.passes - before))
         return settled
 
     def _rested(self, state: State, tol: float) -> Settled:

@@ -1,13 +1,16 @@
-"""The state of a fit: the best answer so far, which every improvement replaces, and why the fit ended."""
+"""The state of a fit: a value that every step replaces, with the best answer so far and what comes next."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
 
 import numpy as np
 
 from .._common.typing import Array, Labels
+from ..progress import Monitor, Temperature
 from .anneal import Split
 from .bounded.bounds import Bounds
 from .number import Number
@@ -16,6 +19,18 @@ from .status import Status
 
 # Labels of all items for given centres and prices, within the bounds.
 Assign = Callable[[Array, Array | None], Partition]
+
+
+class Stage(Enum):
+    """What a fit does next."""
+
+    NUMBER = "find the number of components, where the data decide"
+    ANNEALING = "anneal, until as many components are distinct"
+    BOUNDS = "see what the bounds make of them"
+    SAMPLES = "search for better free components on samples that grow"
+    ALL_ITEMS = "refine the free components on all items"
+    ASSIGNMENT = "assign the items within the bounds"
+    DONE = "nothing"
 
 
 @dataclass(frozen=True)
@@ -38,105 +53,53 @@ class Answer:
     cost: float = np.inf
 
 
-@dataclass
-class Search:
-    """How far a fit has come. It has an answer from the start, and an improvement is never given up.
+@dataclass(frozen=True)
+class Run:
+    """How far a fit has come. It can be written down after every stage, and continued on the same items.
 
     Attributes
     ----------
-    bounds : Bounds or None
-        On the sizes of the components.
-    assign : callable
-        Gives all items to components.
     best : Answer
         The best partition of all items so far.
+    bounds : Bounds or None
+        On the sizes of the components.
+    stage : Stage
+        What comes next.
     sketch : tuple of centres and prices, or None
         Found on a sample and not yet tried on all items.
     centers : ndarray
         Free components, where the next stage begins.
+    free : Answer or None
+        Under bounds, the best free components so far.
+    n_samples : int
+        Samples that have been searched.
+    temperatures : tuple of Temperature
     critical_betas, splits
         Of the annealing.
     kkt_residual : float or None
         Of the relaxed problem, under bounds.
-    evidence : float or None
-        The effective number of items on which the number of components is found; None for a sample.
     number : Number or None
         What speaks for the number of components, where the data decided.
-    faults : list of Status
+    faults : tuple of Status
         What did not converge; why it was stopped.
-    remarks : list of str
+    remarks : tuple of str
         What else the user should know, in sentences.
     """
 
-    bounds: Bounds | None
-    assign: Assign
     best: Answer
+    bounds: Bounds | None = None
+    stage: Stage = Stage.NUMBER
     sketch: tuple[Array, Array | None] | None = None
     centers: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    free: Answer | None = None
+    n_samples: int = 0
+    temperatures: tuple[Temperature, ...] = ()
     critical_betas: Array = field(default_factory=lambda: np.zeros(0))
-    splits: list[Split] = field(default_factory=list)
+    splits: tuple[Split, ...] = ()
     kkt_residual: float | None = None
-    evidence: float | None = None
     number: Number | None = None
-    faults: list[Status] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, bounds: Bounds | None, assign: Assign, centers: Array) -> Search:
-        """A search with its first answer."""
-        search = cls(bounds, assign, Answer(centers))
-        search.keep(assign(centers, None))
-        return search
-
-    def under(self, bounds: Bounds, assign: Assign, centers: Array) -> None:
-        """From here on the components are those of ``bounds``, and what free ones are worth within them is known."""
-        part = assign(centers, None)
-        if self.bounds is None or len(self.bounds.upper) != len(bounds.upper):
-            self.best = Answer(centers)
-        self.bounds, self.assign, self.sketch = bounds, assign, None
-        self.keep(part)
-
-    def keep(self, part: Partition) -> None:
-        """Take a partition of all items for the answer, if it is better; a sketch has then been tried."""
-        self.sketch = None
-        if part.cost < self.best.cost:
-            labels = None if self.bounds is None else part.labels.copy()
-            self.best = Answer(part.centers, labels, part.prices, part.cost)
-
-    def sketching(self) -> Keep:
-        """For partitions of a sample: the centres of the best one are tried on all items, at the latest when the fit is stopped."""
-        least = np.inf
-
-        def keep(part: Partition) -> None:
-            nonlocal least
-            if part.cost < least:
-                least, self.sketch = part.cost, (part.centers, part.prices)
-
-        return keep
-
-    def offer(self, centers: Array, prices: Array | None) -> None:
-        """See what centres and prices are worth on all items."""
-        self.keep(self.assign(centers, prices))
-
-    def propose(self, centers: Array) -> None:
-        """See what free centres are worth on all items; fewer or more of them than before replace what there was."""
-        if len(centers) != len(self.best.centers):
-            self.best = Answer(centers)
-        self.offer(centers, None)
-
-    def tried(self) -> None:
-        """See what the sketch is worth on all items."""
-        if self.sketch is not None:
-            self.offer(*self.sketch)
-
-    def end(self, answer: Answer) -> None:
-        """The search is over: what it has come to is the answer."""
-        self.best, self.sketch = answer, None
-
-    def fault(self, status: Status) -> None:
-        """Note what did not converge, once."""
-        if status not in self.faults:
-            self.faults.append(status)
+    faults: tuple[Status, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def status(self) -> Status:
@@ -148,3 +111,84 @@ class Search:
         """The status in words, and the remarks."""
         reasons = [self.status] if self.status.stopped or not self.faults else self.faults
         return " ".join([*(each.sentence for each in reasons), *self.remarks])
+
+
+@dataclass
+class Search:
+    """Who carries a run on: it has an answer from the start, and an improvement is never given up.
+
+    Attributes
+    ----------
+    run : Run
+        Replaced whenever something is found.
+    assign : callable
+        Gives all items to components.
+    monitor : Monitor
+        Told of stages and temperatures.
+    """
+
+    run: Run
+    assign: Assign
+    monitor: Monitor
+
+    def put(self, **found: Any) -> None:
+        """Replace what the run holds under these names."""
+        self.run = replace(self.run, **found)
+
+    def under(self, bounds: Bounds, assign: Assign, centers: Array) -> None:
+        """From here on the components are those of ``bounds``, and what free ones are worth within them is known."""
+        part, before = assign(centers, None), self.run.bounds
+        if before is None or len(before.upper) != len(bounds.upper):
+            self.put(best=Answer(centers))
+        self.assign = assign
+        self.put(bounds=bounds, sketch=None)
+        self.keep(part)
+
+    def keep(self, part: Partition) -> None:
+        """Take a partition of all items for the answer, if it is better; a sketch has then been tried."""
+        best = self.run.best
+        if part.cost < best.cost:
+            labels = None if self.run.bounds is None else part.labels.copy()
+            best = Answer(part.centers, labels, part.prices, part.cost)
+        self.put(best=best, sketch=None)
+
+    def sketching(self) -> Keep:
+        """For partitions of a sample: the centres of the best one are tried on all items, at the latest when the fit is stopped."""
+        least = np.inf
+
+        def keep(part: Partition) -> None:
+            nonlocal least
+            if part.cost < least:
+                least = part.cost
+                self.put(sketch=(part.centers, part.prices))
+
+        return keep
+
+    def offer(self, centers: Array, prices: Array | None) -> None:
+        """See what centres and prices are worth on all items."""
+        self.keep(self.assign(centers, prices))
+
+    def propose(self, centers: Array) -> None:
+        """See what free centres are worth on all items; fewer or more of them than before replace what there was."""
+        if len(centers) != len(self.run.best.centers):
+            self.put(best=Answer(centers))
+        self.offer(centers, None)
+
+    def tried(self) -> None:
+        """See what the sketch is worth on all items."""
+        if self.run.sketch is not None:
+            self.offer(*self.run.sketch)
+
+    def temperature(self, record: Temperature) -> None:
+        """Take note of a settled temperature."""
+        self.put(temperatures=(*self.run.temperatures, record))
+        self.monitor.temperature(record)
+
+    def fault(self, status: Status) -> None:
+        """Note what did not converge, once."""
+        if status not in self.run.faults:
+            self.put(faults=(*self.run.faults, status))
+
+    def remark(self, sentence: str) -> None:
+        """Note what else the user should know."""
+        self.put(remarks=(*self.run.remarks, sentence))

@@ -12,7 +12,6 @@ from orthonmf.engines import ThreadTeam
 from orthonmf.engines.base import block_weight, weighted_mean
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.passes.priced import priced_soft
-from orthonmf.progress import Monitor
 from orthonmf.search.bounded import dual
 from orthonmf.search.bounded.bounds import Bounds
 from orthonmf.search.bounded.dual import Dual, Priced
@@ -28,7 +27,7 @@ def build(X, upper, lower=None, scaling="none", weight=None, **options):
     distortion = REGISTRY[scaling].about(weighted_mean(engine))
     upper = np.asarray(upper)
     bounds = Bounds(np.zeros_like(upper) if lower is None else np.asarray(lower), upper, True)
-    return Dual(engine, distortion, bounds, Monitor(), **options)
+    return Dual(engine, distortion, bounds, [].append, **options)
 
 
 def at(problem, centers, beta, prices=None):

@@ -19,7 +19,7 @@ REGISTRY = {
 
 
 def bounded_solver(name: str) -> Callable[..., Any]:
-    """The function registered under ``name``: (engine, distortion, bounds, monitor, parameters, seed, offer) → Relaxed."""
+    """The function registered under ``name``: (engine, distortion, bounds, note, parameters, seed, offer) → Relaxed."""
     found: Callable[..., Any] = imported(REGISTRY["dual" if name == "auto" else name][0])
     return found
 

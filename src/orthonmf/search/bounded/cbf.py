@@ -6,7 +6,7 @@ import numpy as np
 
 from ...distortion.base import Flowing
 from ...engines.base import Engine, block_weight
-from ...progress import Monitor, Temperature
+from ...progress import Note, Temperature
 from .base import Offer, Relaxed, forgo
 from .bounds import Bounds
 from .flow import FlowParameters, FlowResult, barrier_flow
@@ -16,7 +16,7 @@ def solve(
     engine: Engine,
     distortion: Flowing,
     bounds: Bounds,
-    monitor: Monitor,
+    note: Note,
     parameters: FlowParameters,
     *,
     seed: int = 0,
@@ -33,16 +33,16 @@ def solve(
 
     def each(found: FlowResult) -> None:
         offer(distortion.retract(found.centers), found.prices)
-        _report(found, monitor)
+        _report(found, note)
 
     found = barrier_flow(cost, upper, min_size=lower, parameters=parameters, each=each, check=engine.team.check)
     return Relaxed(distortion.retract(found.centers), found.prices, found.kkt_residual, status=found.status)
 
 
-def _report(found: FlowResult, monitor: Monitor) -> None:
+def _report(found: FlowResult, note: Note) -> None:
     """A temperature, with the Lyapunov function along its trajectory."""
     (record,) = found.history
-    monitor.temperature(
+    note(
         Temperature(
             beta=record.beta,
             n_components=len(found.centers),

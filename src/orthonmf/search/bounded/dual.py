@@ -24,7 +24,7 @@ from ...engines.base import Engine, sample
 from ...passes.hard import Weights
 from ...passes.priced import Priced, PricedStats, PricedSums, priced_soft
 from ...passes.state import State
-from ...progress import Monitor, Temperature
+from ...progress import Note, Temperature
 from ..budget import BUDGET
 from ..partition import Partition, finest, spread
 from ..status import Status
@@ -90,7 +90,8 @@ class Dual:
     engine, distortion, bounds
     growth : float
         The factor by which β grows.
-    monitor : Monitor
+    note : callable
+        Told of every settled temperature.
     penalty : float
         Largest price: inf makes the bounds hard.
     """
@@ -98,7 +99,7 @@ class Dual:
     engine: Engine
     distortion: Splitting
     bounds: Bounds
-    monitor: Monitor
+    note: Note
     growth: float = GROWTH
     penalty: float = np.inf
 
@@ -260,7 +261,7 @@ class Dual:
 
     def _report(self, at: _Resting, passes: int) -> None:
         weight = max(float(at.stats.mass.sum()), np.finfo(float).tiny)
-        self.monitor.temperature(
+        self.note(
             Temperature(
                 beta=at.priced.beta,
                 n_components=len(at.priced.slots),
@@ -288,7 +289,7 @@ def solve(
     engine: Engine,
     distortion: Splitting,
     bounds: Bounds,
-    monitor: Monitor,
+    note: Note,
     parameters: DualParameters,
     *,
     seed: int = 0,
@@ -298,19 +299,19 @@ def solve(
     few = max(BUDGET.sample_items, BUDGET.sample_per_component * len(bounds.upper))
     small = sample(engine, few, seed)
     here = bounds.scaled(engine.n_items, small.n_items)
-    dual = Dual(small, distortion, here, monitor, parameters.growth, bounds.penalty)
+    dual = Dual(small, distortion, here, note, parameters.growth, bounds.penalty)
     at = dual.run()
     centers, prices = dual.expanded(at)
     return Relaxed(centers, prices, at.residual, at.priced.beta, Status.CONVERGED if at.residual <= KKT_TOL else Status.PRICES)
 
 
-def weighed(engine: Engine, distortion: Splitting, bounds: Bounds, monitor: Monitor, relaxed: Relaxed) -> Partition:
+def weighed(engine: Engine, distortion: Splitting, bounds: Bounds, note: Note, relaxed: Relaxed) -> Partition:
     """Labels for soft bounds on the sums of sizes: prices at which these are met, each item where it is cheapest, best centres, in turn.
 
     With sizes the best assignment is a packing problem; the prices solve its relaxation, which splits fewer items than there are
     components.
     """
-    dual = Dual(engine, distortion, bounds, monitor, penalty=bounds.penalty)
+    dual = Dual(engine, distortion, bounds, note, penalty=bounds.penalty)
     priced = Priced(relaxed.beta, relaxed.centers, tuple((j,) for j in range(len(relaxed.prices))), relaxed.prices)
     best = None
     for _ in range(BUDGET.kkt_alternations):

@@ -1,0 +1,268 @@
+"""The stages of a fit: each carries a run on, from its first answer to the last, and says what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from .._common.typing import Array
+from ..distortion.base import Distortion
+from ..engines.base import Engine, sample
+from ..progress import Monitor
+from .anneal import Annealing, tree
+from .bounded.base import loads
+from .bounded.bounds import Bounds
+from .bounded.rounding import assigning, bound_search, placed
+from .budget import BUDGET
+from .job import Job, Request
+from .number import number_of_components
+from .partition import Free, Partition, alternate, finest, nearest_pass, opened, refilled, sharpened, spread
+from .refine import gains, refine, rehearsed
+from .run import Answer, Run, Search, Stage
+from .sampling import coreset, unweighted
+from .schedule import Adaptive, Geometric, Schedule
+from .status import Status
+from .transitions import MIN_PERSISTENCE, most_persistent, persistence
+
+
+def begun(job: Job, monitor: Monitor, run: Run | None = None) -> Search:
+    """A search with an answer, its first one or that of ``run``; and time kept back for what follows the search."""
+    engine, frame = job.work, job.frame
+    bounds, centers = (job.bounds(job.wanted), _far_apart(job)) if run is None else (run.bounds, run.best.centers)
+    began = engine.team.clock()
+    if run is None and bounds is not None:
+        centers = placed(engine, frame, bounds.taken(bounds.order), centers).centers
+    search = Search(run or Run(Answer(centers), bounds), assigning(engine, frame, bounds), monitor)
+    if run is None:
+        search.offer(centers, None)
+    seconds = engine.team.clock() - began
+    grace = max(BUDGET.grace_seconds, BUDGET.grace * engine.team.left())
+    engine.team.reserve = max(BUDGET.end_answers * seconds + BUDGET.end_passes * engine.pass_seconds - grace / 2, 0.0)
+    return search
+
+
+def _far_apart(job: Job) -> Array:
+    """As many centres as are asked for, far apart."""
+    centers = opened(job.small, job.frame, job.frame.origin, job.wanted)
+    rough = alternate(job.small, job.frame, centers, max_passes=BUDGET.loose_passes)
+    return opened(job.work, job.frame, centers, job.wanted) if rough is None or len(centers) < job.wanted else rough.centers
+
+
+def stages(job: Job, search: Search) -> Iterator[Run]:
+    """Carry a run on to its end, stage by stage; any of the runs on the way can be continued."""
+    steps = {
+        Stage.NUMBER: _number,
+        Stage.ANNEALING: _anneal,
+        Stage.BOUNDS: _bounds,
+        Stage.SAMPLES: _sample,
+        Stage.ALL_ITEMS: _all_items,
+        Stage.ASSIGNMENT: _assignment,
+    }
+    while search.run.stage is not Stage.DONE:
+        search.put(stage=steps[search.run.stage](job, search))
+        yield search.run
+
+
+# -- how many ---------------------------------------------------------------------------------------------------------------------
+
+
+def _number(job: Job, search: Search) -> Stage:
+    """The number of components that the data give, where they decide, and a word about it."""
+    request, engine = job.request, job.counted
+    apart = spread(job.distinct, job.frame)
+    if apart <= finest(job.distinct, job.frame, apart):
+        search.put(centers=job.frame.origin)
+        search.remark(job.distortion.alike)
+        return Stage.BOUNDS
+    if request.n_components is None and not request.persistence:
+        search.monitor.stage(f"asking {engine.n_items} items how many components they have, and how sure that is")
+        asked = engine if job.evidence is not None else unweighted(engine)
+        evidence = job.evidence or float(asked.n_items)
+        number = number_of_components(asked, job.distortion, request.max_components, evidence, request.seed)
+        search.put(number=number)
+        search.remark(number.sentence)
+        if number.answer < request.min_components:
+            search.remark(f"The capacities need {request.min_components} components. For {number.answer}, raise capacity.")
+    return Stage.ANNEALING
+
+
+def _anneal(job: Job, search: Search) -> Stage:
+    """The start of the search: components that the annealing tells apart."""
+    small, distortion, request = job.small, job.frame, job.request
+    asked, reached = request.n_components, request.n_components or request.max_components
+    careful = asked is None or request.growth is not None
+    if search.run.number is not None:
+        found = max(search.run.number.answer, request.min_components)
+        reached = min(max(found + BUDGET.room, int(BUDGET.rooms * found)), request.max_components)
+    annealing = Annealing(
+        engine=small,
+        distortion=distortion,
+        schedule=_schedule(request),
+        tol=request.tol**2 if careful else request.tol,
+        max_passes=request.max_iter if careful else min(request.max_iter, BUDGET.loose_passes),
+        max_beta=0.01 / max(finest(small, distortion), np.finfo(float).tiny),
+        note=search.temperature,
+        thorough=careful,
+    )
+    state = annealing.run(reached, beyond=asked is None)
+    if careful:  # a leap of β past several transitions locates none of them
+        search.put(critical_betas=np.sort(annealing.critical_betas)[:reached])
+    if asked is None:
+        if request.persistence:
+            found = max(_most_persistent(annealing, job, search), request.min_components)
+        state = annealing.states[max(m for m in annealing.states if m <= found)]
+    if not request.refine:
+        state = annealing.harden(state)
+    search.put(splits=tuple(tree(annealing.splits, state.ids)))
+    if careful and not annealing.converged:
+        search.fault(Status.ANNEALING)
+    wanted = max(asked or found, request.min_components)
+    search.put(centers=np.vstack([state.centers, *[state.centers[:1]] * (wanted - state.n_components)]))
+    return Stage.BOUNDS
+
+
+def _schedule(request: Request) -> Schedule:
+    if request.growth is not None:
+        return Geometric(request.growth)
+    return Adaptive() if request.n_components is None else Adaptive(overshoot=3.0, locate=False)
+
+
+def _most_persistent(annealing: Annealing, job: Job, search: Search) -> int:
+    """The number of components, as many as the capacities need at least, that persists longest, and a word about it."""
+    betas, least = search.run.critical_betas, job.request.min_components
+    found = len(betas) + 1
+    # As many components as distinct items say nothing, unless the items repeat; how often does not depend on the unit of the weights.
+    repeated = (job.evidence or float(job.small.n_items)) >= 2 * found
+    endless = annealing.exhausted and (found == 1 or repeated)
+    number = most_persistent(betas, endless=endless, least=least)
+    lengths = persistence(betas)
+    if least > max(number, 1):
+        search.remark(f"The capacities need {least} components; the data alone would give {number}.")
+    elif endless and number > 1:
+        search.remark(f"There are {number} distinct items, repeated (differences below the rounding of the distances aside).")
+    elif number == 1 and annealing.exhausted:
+        search.remark("No temperature splits the items: what differs weighs too little. To split them, set n_components.")
+    elif 1 < (alone := most_persistent(betas, endless=endless)) < least and lengths[alone - 2] >= MIN_PERSISTENCE:
+        search.remark(
+            f"{alone} components persist longest, over a factor {np.exp(lengths[alone - 2]):.3g} in β, but the capacities need at least "
+            f"{least}; of those, {number} last longest. For {alone}, raise capacity."
+        )
+    elif number == 1 or lengths[number - 2] < MIN_PERSISTENCE:
+        longest = "fewer than two transitions were met"
+        if number > 1:
+            longest = f"the longest persistence is {lengths[number - 2]:.2f} at {number} components, below {MIN_PERSISTENCE:.2f}"
+        search.remark(
+            f"Nothing persists: {longest}. The data may have no separate parts; look at persistence_, raise max_components, or set "
+            "n_components."
+        )
+    else:
+        search.remark(f"{number} components persist longest, over a factor {np.exp(lengths[number - 2]):.3g} in β.")
+    return number
+
+
+# -- free components --------------------------------------------------------------------------------------------------------------
+
+
+def _bounds(job: Job, search: Search) -> Stage:
+    """What the bounds make of the components, now that their number is known; and whether better free ones are worth a search."""
+    engine, frame, request, centers = job.work, job.frame, job.request, search.run.centers
+    bounds = job.bounds(request.n_components or max(len(centers), request.min_components))
+    if bounds is not None:
+        search.under(bounds, assigning(engine, frame, bounds), placed(engine, frame, bounds.taken(bounds.order), centers).centers)
+    if not request.refine:
+        search.put(centers=refilled(engine, frame, centers))
+        return Stage.ASSIGNMENT
+    if bounds is not None and _far_out(job, search, bounds):
+        return Stage.ASSIGNMENT
+    search.monitor.stage(f"refining {len(search.run.centers)} components on {engine.n_items} items")
+    return Stage.SAMPLES
+
+
+def _far_out(job: Job, search: Search, bounds: Bounds) -> bool:
+    """Whether the free components of a sample are too far out of the bounds to become the answer; if so, they are kept."""
+    engine, frame = job.work, job.frame
+    if engine.n_items <= BUDGET.bounded_search_items:
+        return False
+    few = sample(engine, BUDGET.bounded_search_items, job.request.seed)
+    assigner, centers = Free(few, frame), search.run.centers
+    part = _alternated(assigner, job.request, centers)
+    if part is not None:
+        centers = rehearsed(few, frame, part, assigner, BUDGET.max_tries).centers
+    free = placed(engine, frame, bounds, centers)
+    allowed = BUDGET.far_out if engine.n_items <= BUDGET.easy_items else BUDGET.hardly_out
+    far = bounds.outside(loads(engine, free.labels, free.n_components)) > allowed * engine.n_items
+    if far:
+        search.put(centers=centers)
+    return far
+
+
+def _sample(job: Job, search: Search) -> Stage:
+    """Better free components by swaps on a sample, of which the next is larger.
+
+    What is better on a sample is tried on all items, and each stage begins at the best of them so far: more time is never worse.
+    """
+    engine, frame, run = job.distinct, job.frame, search.run
+    if run.n_samples == len(BUDGET.search_items) or BUDGET.search_items[run.n_samples] >= engine.n_items:
+        return Stage.ALL_ITEMS
+    free = search if run.bounds is None else Search(Run(run.free or Answer(run.centers)), Free(engine, frame).assigned, search.monitor)
+    few = coreset(engine, frame, BUDGET.search_items[run.n_samples], job.request.seed, run.centers)
+    gained = _sample_search(few, job, free, run.centers)
+    best = free.run.best
+    search.put(centers=best.centers, free=None if run.bounds is None else best, n_samples=run.n_samples + 1)
+    return Stage.SAMPLES if gained else Stage.ALL_ITEMS  # nor will larger samples gain much
+
+
+def _sample_search(few: Engine, job: Job, search: Search, centers: Array) -> bool:
+    """Whether swaps gain on a sample; they are tried on all items whenever that costs no more than what was done in between."""
+    start = _alternated(Free(few, job.frame), job.request, centers)
+    if start is None:
+        return False
+    best, tried, passes = start, None, 0
+    for best in gains(few, job.frame, start):
+        if (few.passes - passes) * few.n_items >= job.distinct.n_items:
+            search.propose(best.centers)
+            tried, passes = best, few.passes
+    if best is not tried:
+        search.propose(best.centers)
+    return best is not start
+
+
+def _all_items(job: Job, search: Search) -> Stage:
+    """The best free components, on all items."""
+    engine, frame, centers = job.distinct, job.frame, search.run.centers
+    assigner = Free(engine, frame, search.keep if search.run.bounds is None else search.sketching())
+    part = _alternated(assigner, job.request, centers)
+    if part is not None and not part.at_rest:
+        search.fault(Status.ALTERNATION)
+    centers = refilled(engine, frame, centers) if part is None else refine(engine, frame, part, assigner).centers
+    search.put(centers=sharpened(engine, frame, centers))
+    return Stage.ASSIGNMENT
+
+
+def _assignment(job: Job, search: Search) -> Stage:
+    """The answer: the free components, or the best that is found within the bounds."""
+    bounds = search.run.bounds
+    answer = Answer(search.run.centers) if bounds is None else bound_search(job, search, bounds)
+    search.put(best=answer, sketch=None)
+    return Stage.DONE
+
+
+def _alternated(assigner: Free, request: Request, centers: Array) -> Partition | None:
+    """Where alternation leads; None where components empty again and again."""
+    engine, distortion = assigner.engine, assigner.distortion
+    part = assigner.alternate(centers, max_passes=request.max_iter)
+    if part is None:
+        centers = refilled(engine, distortion, centers)
+        part = assigner.alternate(centers, max_passes=request.max_iter)
+    if part is None:  # a component emptied on the way: fill it from where the alternation was going
+        centers = refilled(engine, distortion, _nudged(engine, distortion, centers))
+        part = assigner.alternate(centers, max_passes=request.max_iter)
+    return part
+
+
+def _nudged(engine: Engine, distortion: Distortion, centers: Array) -> Array:
+    """One exact step, keeping components that would empty where they are."""
+    stats, _ = nearest_pass(engine, distortion, centers)
+    moved = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
+    return np.where(stats.mass[:, None] > 0, moved, centers)

@@ -1,0 +1,108 @@
+"""A run is a value: written down after any stage and read again, it leads to the same bits."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from orthonmf import ONMF
+from orthonmf.engines import ThreadTeam
+from orthonmf.engines.layout import Layout
+from orthonmf.progress import Monitor
+from orthonmf.search import job as jobs
+from orthonmf.search import refine, stages
+from orthonmf.search.budget import BUDGET
+from orthonmf.search.factorize import factorize
+from orthonmf.search.run import Stage
+
+PROBLEMS = {
+    "given": {"n_components": 5},
+    "means": {"n_components": 5, "scaling": "none"},
+    "auto": {},
+    "persistence": {"n_components": "persistence"},
+    "annealed": {"n_components": 4, "refine": False},
+    "bounds": {"n_components": 5, "capacity": 30, "min_size": 10},
+    "soft": {"n_components": 5, "capacity": 20, "capacity_penalty": 0.1},
+    "flow": {"n_components": 3, "capacity": 50, "solver": "cbf"},
+    "wide": {"n_components": 3},
+}
+
+
+def data(name):
+    rng = np.random.default_rng(0)
+    n_items, n_dims = (20, 60) if name == "wide" else (120, 5)
+    return np.maximum(rng.gamma(2, 1, (4, n_dims))[rng.integers(4, size=n_items)] + 0.5 * rng.standard_normal((n_items, n_dims)), 0)
+
+
+def fresh(name):
+    """An engine and a request, as in another process."""
+    model, team = ONMF(**PROBLEMS[name]), ThreadTeam(1)
+    engine = Layout("samples", "dense").build(data(name), None, team)
+    return engine, model._request(engine, float(engine.n_items))
+
+
+def assert_same(one, other):
+    assert_array_equal(one.centers, other.centers)
+    assert_array_equal(one.labels, other.labels)
+    assert_array_equal(one.critical_betas, other.critical_betas)
+    assert_array_equal(one.plane, other.plane)
+    assert_array_equal(one.stability, other.stability)
+    assert (one.status, one.sentences, one.splits, one.kkt_residual) == (other.status, other.sentences, other.splits, other.kkt_residual)
+    assert len(one.temperatures) == len(other.temperatures)
+    for before, after in zip(one.temperatures, other.temperatures, strict=True):
+        assert before.beta == after.beta
+        assert_array_equal(before.centers, after.centers)
+
+
+def written(name):
+    """The run after every stage, as bytes."""
+    engine, request = fresh(name)
+    with engine.team:
+        job = jobs.Job.of(engine, request)
+        return [pickle.dumps(run) for run in stages.stages(job, stages.begun(job, Monitor()))]
+
+
+@pytest.fixture
+def small_samples(monkeypatch):
+    """Samples that are searched even where there are few items."""
+    few = {"search_items": (30, 60, 90), "bounded_search_items": 64}
+    for module in (stages, refine):
+        monkeypatch.setattr(module, "BUDGET", BUDGET.__class__(**few))
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_continued_after_any_stage(small_samples, name):
+    engine, request = fresh(name)
+    with engine.team:
+        whole = factorize(engine, request, Monitor())
+    runs = [pickle.loads(run) for run in written(name)]
+    assert len(runs) >= 3
+    assert runs[-1].stage is Stage.DONE
+    for run in runs:
+        engine, request = fresh(name)
+        with engine.team:
+            assert_same(factorize(engine, request, Monitor(), run), whole)
+
+
+def test_what_was_done_is_not_done_again(monkeypatch):
+    annealed = pickle.loads(written("given")[1])
+    assert annealed.stage is Stage.BOUNDS
+    monkeypatch.setattr(stages, "Annealing", None)
+    engine, request = fresh("given")
+    with engine.team:
+        assert len(factorize(engine, request, Monitor(), annealed).centers) == 5
+    with engine.team, pytest.raises(TypeError):  # from the start it anneals
+        factorize(engine, request, Monitor())
+
+
+def test_no_stage_changes_a_run(small_samples):
+    engine, request = fresh("bounds")
+    with engine.team:
+        job = jobs.Job.of(engine, request)
+        kept, before = [], []
+        for run in stages.stages(job, stages.begun(job, Monitor())):
+            kept.append(run)
+            before.append(pickle.dumps(run))
+        assert [pickle.dumps(run) for run in kept] == before
+    assert Stage.SAMPLES in {run.stage for run in kept}
