@@ -1,4 +1,4 @@
-"""Fits with the sources of any version of the library, in a process of their own: labels, and seconds of the processor.
+"""Fits with the sources of any version of the library, in a process of their own: arrays, and seconds of the processor.
 
 Of the library only ``ONMF`` is imported, which every version has. Run as a script, this file reads problems and writes what was found.
 """
@@ -23,33 +23,46 @@ from threadpoolctl import threadpool_limits
 OURS = str(Path(__file__).parents[1] / "src")
 
 
+# What a fit leaves behind; the numbers of its certificate follow.
+ARRAYS = ("labels_", "components_", "scale_", "counts_", "critical_betas_", "persistence_", "reconstruction_err_")
+CLAIMS = ("error", "lower_bound", "gap", "stationarity", "scale_gap", "misplaced")
+
+
 @dataclass(frozen=True)
 class Fit:
-    """What a fit found, and what it took."""
+    """What a fit found, by name, and what it took."""
 
-    labels: NDArray[Any]
+    arrays: dict[str, NDArray[Any]]
     seconds: float
 
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The component of each item."""
+        return self.arrays["labels_"]
 
-Task = tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]
+
+# Items, what else ``fit`` is given, and the parameters.
+Task = tuple[Any, dict[str, NDArray[Any]], dict[str, Any]]
 
 
 def fits_with(sources: str, tasks: list[Task]) -> list[Fit]:
-    """A fit of each task (items, their weights or None, parameters) with the package in the folder ``sources``."""
+    """A fit of each task with the package in the folder ``sources``."""
     command, environment = [sys.executable, "-P", __file__], {**os.environ, "PYTHONPATH": sources}
     run = subprocess.run(command, input=pickle.dumps(tasks), stdout=subprocess.PIPE, check=True, env=environment)
     return [Fit(*found) for found in pickle.loads(run.stdout)]
 
 
-def _fits(tasks: list[Task]) -> list[tuple[NDArray[Any], float]]:
+def _fits(tasks: list[Task]) -> list[tuple[dict[str, NDArray[Any]], float]]:
     from orthonmf import ONMF
 
     ONMF(2).fit(np.eye(3))  # what is imported on first use
     found = []
-    for X, weight, parameters in tasks:
+    for X, given, parameters in tasks:
         began = time.process_time()
-        model = ONMF(**parameters, n_jobs=1).fit(X, sample_weight=weight)
-        found.append((model.labels_, time.process_time() - began))
+        model = ONMF(**{"n_jobs": 1, **parameters}).fit(X, **given)
+        seconds = time.process_time() - began
+        claims = {name: np.array(getattr(model.certificate_, name), dtype=float) for name in CLAIMS}
+        found.append(({name: np.asarray(getattr(model, name)) for name in ARRAYS} | claims, seconds))
     return found
 
 

@@ -85,7 +85,8 @@ def quality(seeds: range, baseline: str | None) -> bool:
         ratios.append(model.reconstruction_err_ / best_restart(problem))
         ours += seconds
         if baseline is not None:
-            theirs += fits_with(baseline, [(problem.X, problem.weight, problem.parameters)])[0].seconds
+            given = {} if problem.weight is None else {"sample_weight": problem.weight}
+            theirs += fits_with(baseline, [(problem.X, given, problem.parameters)])[0].seconds
         if ratios[-1] > 1 + TOLERANCE:
             print(f"  {problem.name}: n = {len(problem.X)}, k = {model.n_components}, {ratios[-1] - 1:+.1e}", flush=True)
     ratio = np.array(ratios)

@@ -106,7 +106,7 @@ def problem_error(problem: Small, X: Array, labels: Array) -> float:
 
 def fitted(problems: list[Small], sources: str) -> list[tuple[float, float]]:
     """Squared error and CPU seconds of a fit of each problem with the package in the folder ``sources``."""
-    fits = fits_with(sources, [(each.X, None, {"n_components": each.n_components, "scaling": each.scaling}) for each in problems])
+    fits = fits_with(sources, [(each.X, {}, {"n_components": each.n_components, "scaling": each.scaling}) for each in problems])
     return [(problem.squared_error(fit.labels), fit.seconds) for problem, fit in zip(problems, fits, strict=True)]
 
 
