@@ -3,6 +3,8 @@
 import threading
 import time
 from dataclasses import dataclass
+from functools import reduce as fold
+from operator import add
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_info
 
 from orthonmf.distortion import REGISTRY
-from orthonmf.engines import ThreadTeam, engine_class, threads
+from orthonmf.engines import ThreadTeam, base, engine_class, threads
 from orthonmf.engines.base import MAX_BLOCK, block_weight, weighted_mean
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.engines.sparse import SparseEngine
@@ -368,3 +370,15 @@ class TestThreadTeam:
                 list(team.map(lambda task: 1 // task, range(4)))
             assert set(blas()) == {1}  # the inner team was not the last
         assert blas() == before
+
+
+@pytest.mark.parametrize("n_items", [16, 17, 64, 70])
+def test_totals_are_added_within_chunks_then_across(monkeypatch, n_items):
+    monkeypatch.setattr(base, "MIN_BLOCK", 8)
+    monkeypatch.setattr(base, "MAX_BLOCK", 8)
+    monkeypatch.setattr(base, "CHUNK_ITEMS", 30)  # four blocks of eight
+    X = np.random.default_rng(0).gamma(1.0, size=(n_items, 3))
+    engine = build("dense", X)
+    blocks = [float(np.ones(len(part)) @ np.einsum("ij,ij->i", part, part)) for part in np.split(X, range(8, n_items, 8))]
+    chunks = [fold(add, blocks[start : start + 4]) for start in range(0, len(blocks), 4)]
+    assert engine.run(None, Energy()).total.total == fold(add, chunks)

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from functools import reduce as fold
+from operator import add
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -28,6 +30,8 @@ BLOCK_BYTES = 1 << 20
 MIN_BLOCK, MAX_BLOCK = 256, 8192
 # Fewer items than that, where they would take more: what is made of a block is a few times as large.
 MAX_BLOCK_BYTES = 8 << 20
+# Blocks lie in chunks of about so many items, within which their totals are added first: another machine can add up a chunk of its own.
+CHUNK_ITEMS = 1 << 17
 # Framed blocks are kept between passes while they take no more than this: small problems are all overhead.
 KEEP_BYTES = 8 << 20
 # A block where every digit counts, and copies of it are made.
@@ -168,6 +172,11 @@ class Engine(ABC):
         least = min(MIN_BLOCK, max(MAX_BLOCK_BYTES // width, 1))
         return self._cut(max(BLOCK_BYTES // width, least))
 
+    @property
+    def _chunk(self) -> int:
+        """Blocks of a chunk, as many as have ``CHUNK_ITEMS`` items."""
+        return -(-CHUNK_ITEMS // (self.slices[0].stop - self.slices[0].start))
+
     def _cut(self, size: int) -> list[slice]:
         """Blocks of about so many items."""
         size = min(max(size, -(-self.block_numbers // max(self.row_width, 1))), MAX_BLOCK)
@@ -176,15 +185,19 @@ class Engine(ABC):
     def run(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Found:
         """One pass over all items, seen in a frame, or as they were given where that is None.
 
-        The totals of the blocks are added, and their columns joined, in the order of the blocks.
+        The totals of the blocks are added within a chunk, then those of the chunks, and columns are joined, in the order of the blocks.
         """
         began = self.team.clock()
-        total: Any = None
         joined: dict[str, Array] = {}
-        for where, part in self.stream(frame, work, columns):
-            total = part.total if total is None else total + part.total
+        chunks: list[Any] = []
+        for number, (where, part) in enumerate(self.stream(frame, work, columns)):
+            if number % self._chunk:
+                chunks[-1] += part.total
+            else:
+                chunks.append(part.total)
             for name, values in part.columns.items():
                 self._join(joined, name, where, values)
+        total = fold(add, chunks)
         self.pass_seconds = self.team.clock() - began
         if total.count != self.n_items:
             raise IntegrityError(
