@@ -103,7 +103,7 @@ class ONMF(CallbackSupport, Factorization):
         Whether the annealed components are improved until no swap of a component and no move of an item lowers the error.
     tol : float, default=1e-4
         Tolerance of the annealing: a temperature is settled when a step gains less than ``tol**2`` in free energy per unit
-        weight (``tol`` where the refinement follows).
+        weight, or less than ``tol`` where n_components is a number and the schedule "adaptive".
     max_iter : int, default=300
         Passes over the data at one temperature, and of one alternation.
     time_limit : float or None, default=None

@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_info
 
 from orthonmf.distortion import REGISTRY
+from orthonmf.engines import REGISTRY as ENGINES
 from orthonmf.engines import ThreadTeam, base, engine_class, threads
 from orthonmf.engines.base import MAX_BLOCK, block_weight, weighted_mean
 from orthonmf.engines.dense import DenseEngine
@@ -24,7 +25,7 @@ from orthonmf.passes.raw import Energy, Keys
 from orthonmf.search.refine import equal_items
 
 ROUNDING = {np.float64: 1e-13, np.float32: 1e-5}  # sums of some hundred terms of size one
-KINDS = ("dense", "sparse")
+KINDS = tuple(ENGINES)
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ class Seen:
 
 def build(kind, X, weight=None, *, shift=0, team=None):
     """An engine of either kind on the rows of a dense array."""
-    matrix = np.asarray(X) if kind == "dense" else sp.csr_array(np.asarray(X))
-    return engine_class(kind)(matrix, weight, shift=shift, team=team or ThreadTeam(1))
+    matrix = sp.csr_array(np.asarray(X)) if engine_class(kind).reads_sparse else np.asarray(X)
+    return engine_class(kind).of(matrix, weight, None, shift, team or ThreadTeam(1))
 
 
 def whole(engine):

@@ -1,4 +1,4 @@
-"""Exchanges: what a split gains and a merger costs, and what they find in many dimensions."""
+"""Regroupings: what a split gains and a merger costs, and what they find in many dimensions."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_first_of_each():
 
 
 def test_four_points_by_hand():
-    # {0, 10}, {20}, {21}: splitting the first gains 2 · 5², merging the others costs ½; the sure exchange comes first.
+    # {0, 10}, {20}, {21}: splitting the first gains 2 · 5², merging the others costs ½; the sure regrouping comes first.
     X, labels = np.array([[0.0], [10.0], [20.0], [21.0]]), np.array([0, 0, 1, 2])
     engine, distortion, part, found = starts(X, "none", labels)
     assert_allclose(part.cost, 50)
@@ -54,18 +54,18 @@ def test_a_half_is_merged_with_another_component():
 
 @pytest.mark.parametrize("scaling", ["item", "none"])
 @pytest.mark.parametrize("seed", range(10))
-def test_an_exchange_costs_no_more_than_it_is_expected_to(monkeypatch, scaling, seed):
+def test_a_regrouping_costs_no_more_than_it_is_expected_to(monkeypatch, scaling, seed):
     rng = np.random.default_rng(seed)
     X, labels = rng.gamma(2.0, size=(60, 5)), np.concatenate([np.arange(6), rng.integers(6, size=54)])
     engine, distortion, part = partition(X, scaling, labels)
     made = []
-    exchanged = regroup._Parts.exchanged
+    after = regroup._Parts.centers_after
 
-    def watched(self, distortion, exchanges):
-        made.append((sum(each.rise for each in exchanges), exchanged(self, distortion, exchanges)))
+    def watched(self, distortion, regroupings):
+        made.append((sum(each.rise for each in regroupings), after(self, distortion, regroupings)))
         return made[-1][1]
 
-    monkeypatch.setattr(regroup._Parts, "exchanged", watched)
+    monkeypatch.setattr(regroup._Parts, "centers_after", watched)
     list(regrouped(engine, distortion, part, distances(engine, distortion, part)))
     assert made
     for rise, centers in made:

@@ -9,7 +9,7 @@ from orthonmf import ONMF, estimator
 from orthonmf.engines import threads
 from orthonmf.progress import StopRequested, listening
 from orthonmf.search import stages
-from orthonmf.search.bounded import dual, flow, rounding
+from orthonmf.search.bounded import dual, flow, search
 from orthonmf.search.status import Status
 
 BOUNDS = {"free": {}, "capacity": {"capacity": 9}, "both": {"capacity": 0.4, "min_size": 0.1}, "vectors": {"capacity": [3, 8, 12, 10]}}
@@ -126,7 +126,7 @@ def test_random_state_chooses_the_sample_of_the_prices(monkeypatch):
         seeds.append(seed)
         return draw(engine, n_items, seed)
 
-    for module in (stages, rounding, dual):
+    for module in (stages, search, dual):
         monkeypatch.setattr(module, "sample", noted)
     X = gamma(0, (700, 3))
     for state in (None, 1):

@@ -87,7 +87,7 @@ def test_continued_after_any_stage(small_samples, name):
 
 def test_what_was_done_is_not_done_again(monkeypatch):
     annealed = pickle.loads(written("given")[1])
-    assert annealed.stage is Stage.BOUNDS
+    assert annealed.stage is Stage.PLACES
     monkeypatch.setattr(stages, "Annealing", None)
     engine, request = fresh("given")
     with engine.team:

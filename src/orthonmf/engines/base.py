@@ -1,9 +1,8 @@
 """What every engine offers: passes over blocks of items.
 
-An engine is the only object that sees X. It cuts the items into blocks whose borders depend on the shape of X alone, lets a pass turn
-each block into totals and columns, adds the totals and joins the columns in the order of the blocks. Threads, sparse rows, and later a
-device or a cluster differ only in who computes the blocks: on one machine the number of threads changes no bit, and engines agree up to
-rounding.
+An engine is the only object that sees X. It cuts the items into blocks whose borders depend on X alone, lets a pass turn each block into
+totals and columns, adds the totals and joins the columns in the order of the blocks. Threads, sparse rows, and later a device or a cluster
+differ only in who computes the blocks: on one machine the number of threads changes no bit, and engines agree up to rounding.
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
 from functools import reduce as fold
 from operator import add
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -128,8 +126,15 @@ class Engine(ABC):
         X is seen as X · 2**shift.
     team : ThreadTeam
         Who computes the blocks.
+
+    Attributes
+    ----------
+    slices : list of slice
+        Borders of the blocks; they depend on X alone, never on the number of threads.
     """
 
+    #: Whether it reads sparse matrices; if not, arrays.
+    reads_sparse = False
     #: Stored numbers per item; decides the size of a block.
     row_width: int
     #: Stored numbers that a block should have at least: a sum over its items is a vector of all dimensions, which costs as much as many
@@ -149,6 +154,17 @@ class Engine(ABC):
         self.weight, self.shift, self.team, self.given = weight, shift, team, self.dtype
         self.passes, self.pass_seconds = 0, 0.0
         self._kept: dict[tuple[Framing, int], Any] = {}
+        width = self.dtype.itemsize * max(self.row_width, 1)
+        least = min(MIN_BLOCK, max(MAX_BLOCK_BYTES // width, 1))
+        self.slices = self._cut(max(BLOCK_BYTES // width, least))
+
+    @classmethod
+    @abstractmethod
+    def of(cls, items: Any, weight: Array | None, dim_factor: Array | None, shift: int, team: ThreadTeam) -> Self:
+        """The engine on the rows of a matrix, or of its transposed view.
+
+        ``dim_factor`` (n_dims,) multiplies every item, dimension by dimension; None stands for ones.
+        """
 
     @abstractmethod
     def rows(self, where: slice) -> RawRows:
@@ -164,13 +180,6 @@ class Engine(ABC):
 
         Beyond the result and X it takes ``OUTER_BYTES`` and a block or two for each thread.
         """
-
-    @cached_property
-    def slices(self) -> list[slice]:
-        """Borders of the blocks; they depend on the shape of X alone, never on the number of threads."""
-        width = self.dtype.itemsize * max(self.row_width, 1)
-        least = min(MIN_BLOCK, max(MAX_BLOCK_BYTES // width, 1))
-        return self._cut(max(BLOCK_BYTES // width, least))
 
     @property
     def _chunk(self) -> int:

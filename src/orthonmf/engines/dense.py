@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce as fold
 from operator import add
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -102,6 +102,10 @@ class DenseEngine(Engine):
         self._array, self._dim_factor = array, dim_factor
         self.row_width = array.shape[1]
         super().__init__(array.shape[0], array.shape[1], array.dtype, weight, shift, team)
+
+    @classmethod
+    def of(cls, items: Array, weight: Array | None, dim_factor: Array | None, shift: int, team: ThreadTeam) -> Self:
+        return cls(items, weight, dim_factor=dim_factor, shift=shift, team=team)
 
     def rows(self, where: slice) -> _DenseRawRows:
         return _DenseRawRows(self._scaled(np.ascontiguousarray(self._array[where], self.dtype)))

@@ -32,26 +32,20 @@ class Layout:
 
     def build(self, X: Any, sample_weight: Array | None, team: ThreadTeam, shift: int | None = None) -> Engine:
         """The engine for a checked matrix. ``shift`` fixes the power of two by which it is scaled."""
-        name = ("sparse" if sp.issparse(X) else "dense") if self.engine == "auto" else self.engine
-        if (name == "sparse") != sp.issparse(X):
-            kind = "sparse" if sp.issparse(X) else "dense"
+        kind = "sparse" if sp.issparse(X) else "dense"
+        name = kind if self.engine == "auto" else self.engine
+        cls = engine_class(name)
+        if cls.reads_sparse != sp.issparse(X):
             raise InvalidInputError(f"engine={name!r} cannot read a {kind} matrix; use engine='auto' or convert X.")
         shift = power_of_two(X, sample_weight) if shift is None else shift
         weight_shift = power_of_four(sample_weight)
         weight = None if sample_weight is None else np.ldexp(sample_weight, 2 * weight_shift)
-        engine = self._engine(name, X, weight, shift, team)
+        if self.orthogonal == "samples":
+            engine = cls.of(X, weight, None, shift, team)
+        else:  # the weights of the samples belong to the dimensions of the features
+            engine = cls.of(X.T, None, None if weight is None else np.sqrt(weight), shift, team)
         engine.weight_shift = weight_shift
         return engine
-
-    def _engine(self, name: str, X: Any, weight: Array | None, shift: int, team: ThreadTeam) -> Engine:
-        cls: Any = engine_class(name)
-        if self.orthogonal == "samples":
-            return cls(X, weight, shift=shift, team=team)
-        root = None if weight is None else np.sqrt(weight)
-        if name == "dense":
-            return cls(X.T, None, dim_factor=root, shift=shift, team=team)
-        items = X.T if root is None else sp.csr_array((X.data * root[X.indices], X.indices, X.indptr), shape=X.shape[::-1])
-        return cls(items.astype(X.dtype, copy=False), None, shift=shift, team=team)
 
 
 def power_of_two(X: Any, sample_weight: Array | None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -142,7 +142,15 @@ class SparseEngine(Engine):
     near to each other. It would not be quicker either: SciPy converts float32 items to multiply them with float64 centres.
     """
 
+    reads_sparse = True
     forms_rows = False
+
+    @classmethod
+    def of(cls, items: Any, weight: Array | None, dim_factor: Array | None, shift: int, team: ThreadTeam) -> Self:
+        if dim_factor is not None:
+            scaled = sp.csr_array((items.data * dim_factor[items.indices], items.indices, items.indptr), shape=items.shape)
+            items = scaled.astype(items.dtype, copy=False)
+        return cls(items, weight, shift=shift, team=team)
 
     def __init__(self, matrix: Any, weight: Array | None = None, *, shift: int = 0, team: ThreadTeam) -> None:
         self._matrix = matrix

@@ -195,7 +195,7 @@ class Claim:
     eps : float
         Relative rounding of the numbers that are stored.
     center_step, scale_step : float
-        Distance of neighbouring numbers near 0 among which centres, or scales, are stored; 0 where others are, of order one.
+        Smallest number that centres, or scales, can be stored as; 0 where they are of order one.
     nearest : bool
         Whether every single item is claimed to be in its nearest component, beside all of them together.
     summed : bool

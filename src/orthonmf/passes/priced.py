@@ -1,4 +1,4 @@
-"""Passes with responsibilities under bounds: p_ij ∝ s_j exp(−β (ω_i d_ij + price_j) / τ_i), see ``solvers.dual``."""
+"""Passes with responsibilities under bounds: p_ij ∝ s_j exp(−β (ω_i d_ij + price_j) / τ_i), see ``search.bounded.dual``."""
 
 from __future__ import annotations
 

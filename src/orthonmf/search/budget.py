@@ -50,7 +50,7 @@ class Budget:
     # A time limit may be exceeded by this many seconds, or this share of it.
     grace_seconds: float = 0.5
     grace: float = 0.1
-    # Passes at one temperature where the refinement, not the annealing, must converge.
+    # Passes at one temperature where the number of components is given and the annealing is only a start.
     loose_passes: int = 4
 
     # -- Annealing -------------------------------------------------------------------------------------------------------------------------
@@ -130,9 +130,9 @@ class Budget:
     worth: float = 3e-4
     # Passes of the two-way alternation that splits every component.
     split_passes: int = 6
-    # Items, the farthest first, towards which every component is split to be exchanged for a merger; and mergers that go with each split.
+    # Items, the farthest first, towards which every component is split in exchange for a merger; and mergers that go with each split.
     # Of eight sets of 1200 to 3000 documents with more topics than components, two ended 0.2 and 0.5 % above the best of ten k-means runs
-    # with three such items, and none with six; exchanges that are not sure to gain added nothing.
+    # with three such items, and none with six; regroupings that are not sure to gain added nothing.
     mergers: int = 4
     halvings: int = 6
 

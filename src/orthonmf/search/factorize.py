@@ -93,9 +93,9 @@ def factorize(engine: Engine, request: Request, monitor: Monitor, run: Run | Non
         search.fault(Status.CALLBACK)
     with team.unhurried():
         search.tried()
-        engine.passes += sum({other: other.passes for other in (job.given, job.whole, job.distinct) if other is not engine}.values())
-        n_points = min(BUDGET.plane_items, 2 + BUDGET.plane_numbers // job.whole.n_dims)
-        basis = plane(item_points(job.whole, job.frame, _spaced(engine.n_items, n_points)))
+        engine.passes += sum({other: other.passes for other in (job.merged, job.spanned, job.distinct) if other is not engine}.values())
+        n_points = min(BUDGET.plane_items, 2 + BUDGET.plane_numbers // job.spanned.n_dims)
+        basis = plane(item_points(job.spanned, job.distortion, _spaced(engine.n_items, n_points)))
         best = search.run.best
         if job.span is not None:
             best = replace(best, centers=job.span.lifted(best.centers))
@@ -104,7 +104,7 @@ def factorize(engine: Engine, request: Request, monitor: Monitor, run: Run | Non
 
 def _finished(job: Job, run: Run, basis: Array) -> Result:
     """Nonnegative centres, ordered by mass, and the last labels."""
-    engine, distortion, best, bounds = job.engine, job.distortion, run.best, run.bounds
+    engine, distortion, best, bounds = job.engine, job.given_distortion, run.best, run.bounds
     centers, labels, prices = np.abs(distortion.to_data(best.centers)), best.labels, best.prices
     if bounds is None or labels is None:
         stats, labels = nearest_pass(engine, distortion, distortion.to_frame(centers))

@@ -22,8 +22,8 @@ from ..passes.state import State, Stats, normalised_log
 LEAST_MASS = 1e-12
 # Pairs of differences that L-BFGS keeps.
 MEMORY = 8
-# Armijo's constant, and how often a step is halved before the plain step is taken instead.
-SUFFICIENT, HALVINGS = 1e-4, 2
+# Armijo's constant, and how often a step is shortened before the plain step is taken instead.
+SUFFICIENT, SHORTENINGS = 1e-4, 2
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def settle(engine: Engine, distortion: Curved, state: State, *, tol: float, max_
         step = memory.direction(gradient)
         slope = float(np.dot(gradient.flat, step))
         length, accepted = 1.0, False
-        for _ in range(HALVINGS + 1 if slope < 0 else 0):
+        for _ in range(SHORTENINGS + 1 if slope < 0 else 0):
             trial = _moved(distortion, state, length * step)
             trial_stats = soft_pass(engine, distortion, trial)
             passes += 1

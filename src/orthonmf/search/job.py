@@ -14,7 +14,8 @@ from .bounded import solver_needs
 from .bounded.bounds import Bounds, parse_bounds, parse_loads
 from .budget import BUDGET
 from .number.cloud import effective_number
-from .sampling import coreset, mergeable, merged
+from .sampling import coreset, mergeable
+from .sampling import merged as merge_equal
 from .span import Span, narrow
 
 # max_components when it is not given.
@@ -51,43 +52,47 @@ class Request:
 
 @dataclass(frozen=True)
 class Job:
-    """The items as the stages of a fit see them.
+    """The items as the stages of a fit see them, and the loss there.
+
+    Items are held in coordinates of their span where those are fewer, and equal ones as one where a copy of all is small. Where neither
+    is so, ``engine``, ``merged``, ``spanned`` and ``distinct`` are one engine.
 
     Attributes
     ----------
-    engine : Engine
-        All items, as the user gave them.
-    distortion : Annealed
-        The loss in the frame of the items.
     request : Request
-    given : Engine
-        Equal items as one, where a copy of all is small.
+    engine : Engine
+        All items, in the coordinates of X.
+    merged : Engine
+        The same, equal ones as one.
+    given_distortion : Annealed
+        The loss about a reference in the coordinates of X.
     span : Span or None
-        Coordinates of the items in their span, where those are fewer.
-    frame : Annealed
-        The loss in the span, or the same.
-    whole, distinct : Engine
-        All items, and equal ones as one, in the span.
-    work : Engine
-        Where free components are assigned, equal items as one; bounds count every item.
-    small : Engine
-        The items that are annealed.
+    spanned : Engine
+        All items, in their span.
+    distinct : Engine
+        The same, equal ones as one: where free components are sought.
+    distortion : Annealed
+        The loss in the span: that of all stages but the number of components.
+    items : Engine
+        What is assigned: the distinct items, or all where bounds count every one.
+    annealed : Engine
+        What is annealed: the distinct items, or a sample of them.
     counted : Engine
-        The items that are asked how many components they have, in the units of the user.
+        What is asked for the number of components: as many, in the coordinates of X.
     evidence : float or None
-        The effective number of items on which the number of components is found; None for a sample.
+        The effective number of items that are counted; None for a sample.
     """
 
-    engine: Engine
-    distortion: Annealed
     request: Request
-    given: Engine
+    engine: Engine
+    merged: Engine
+    given_distortion: Annealed
     span: Span | None
-    frame: Annealed
-    whole: Engine
+    spanned: Engine
     distinct: Engine
-    work: Engine
-    small: Engine
+    distortion: Annealed
+    items: Engine
+    annealed: Engine
     counted: Engine
     evidence: float | None
 
@@ -95,27 +100,27 @@ class Job:
     def of(cls, engine: Engine, request: Request) -> Job:
         """What is made of the items."""
         request = replace(request, penalty=_penalty(engine, request))
-        given = _distinct(engine)
-        distortion = _able(REGISTRY[request.scaling].of(given), request)
-        span = Span.of(engine, distortion) if narrow(engine, distortion) else None
-        whole, distinct, frame = engine, given, distortion
+        merged = _distinct(engine)
+        given = _able(REGISTRY[request.scaling].of(merged), request)
+        span = Span.of(engine, given) if narrow(engine, given) else None
+        spanned, distinct, distortion = engine, merged, given
         if span is not None:
-            whole, distinct, frame = span.engine, _distinct(span.engine), _able(span.distortion, request)
-        free = bounds_for(whole, request, request.n_components or request.min_components) is None
-        small = _small(distinct, frame, request)
+            spanned, distinct, distortion = span.engine, _distinct(span.engine), _able(span.distortion, request)
+        free = bounds_for(spanned, request, request.n_components or request.min_components) is None
+        annealed = _annealed(distinct, distortion, request)
         return cls(
-            engine=engine,
-            distortion=distortion,
             request=request,
-            given=given,
+            engine=engine,
+            merged=merged,
+            given_distortion=given,
             span=span,
-            frame=frame,
-            whole=whole,
+            spanned=spanned,
             distinct=distinct,
-            work=distinct if free else whole,
-            small=small,
-            counted=small if span is None or request.n_components is not None else _small(given, distortion, request),
-            evidence=effective_number(block_weight(engine, slice(0, engine.n_items))) if small is distinct else None,
+            distortion=distortion,
+            items=distinct if free else spanned,
+            annealed=annealed,
+            counted=annealed if span is None or request.n_components is not None else _annealed(merged, given, request),
+            evidence=effective_number(block_weight(engine, slice(0, engine.n_items))) if annealed is distinct else None,
         )
 
     @property
@@ -125,7 +130,7 @@ class Job:
 
     def bounds(self, n_components: int) -> Bounds | None:
         """On the sizes of so many components."""
-        return bounds_for(self.work, self.request, n_components)
+        return bounds_for(self.items, self.request, n_components)
 
 
 def _able(distortion: Distortion, request: Request) -> Annealed:
@@ -140,7 +145,7 @@ def _able(distortion: Distortion, request: Request) -> Annealed:
 
 def _distinct(engine: Engine) -> Engine:
     """Equal items as one, where a copy of all is small."""
-    return merged(engine)[0] if mergeable(engine) else engine
+    return merge_equal(engine)[0] if mergeable(engine) else engine
 
 
 def _penalty(engine: Engine, request: Request) -> float:
@@ -148,7 +153,7 @@ def _penalty(engine: Engine, request: Request) -> float:
     return np.inf if request.capacity_penalty is None else request.capacity_penalty * mean_sqnorm(engine)
 
 
-def _small(engine: Engine, distortion: Annealed, request: Request) -> Engine:
+def _annealed(engine: Engine, distortion: Annealed, request: Request) -> Engine:
     """The items that are annealed."""
     asked = request.n_components
     few = BUDGET.rank_items if asked is None else max(BUDGET.anneal_items, BUDGET.anneal_items_per_component * asked)

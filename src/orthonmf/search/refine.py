@@ -8,7 +8,7 @@ each deterministic and monotone, until all end without gain:
    pass (what the swap costs before anything adapts, and what it costs if the component is merged with its neighbour), and the most
    promising are tried, several at once where several pay;
 3. *moves* of single items, which escape fixed points of the alternation. Equal items move together, so that weights equal repetition;
-4. *exchanges*: merge two components and split a third along its longest way, where that is sure to gain.
+4. *regroupings*: merge two components and split a third, where that is sure to gain.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ GAIN = 1e-9
 
 
 def refine(engine: Engine, distortion: Moving, start: Partition, assigner: Assigner | None = None) -> Partition:
-    """Improve a partition until neither swaps nor moves gain; it stays as feasible as the assigner makes it."""
+    """Improve a partition until neither swaps nor moves nor regroupings gain; it stays as feasible as the assigner makes it."""
     assigner = assigner or Free(engine, distortion)
     best = start
     if engine.n_items > BUDGET.many_items:
@@ -52,7 +52,7 @@ def refine(engine: Engine, distortion: Moving, start: Partition, assigner: Assig
     gain = np.inf
     while gain > worth * best.cost:
         before = best.cost
-        better = _swapped(trials, best, groups) or _move_gain(trials, best, groups) or _exchange_gain(trials, best)
+        better = _swapped(trials, best, groups) or _move_gain(trials, best, groups) or _regroup_gain(trials, best)
         if better is None:
             return best
         best, gain = better, before - better.cost
@@ -65,8 +65,8 @@ def _move_gain(trials: _Trials, best: Partition, groups: Labels) -> Partition | 
     return _resting(trials.assigner, moved) if _gains(moved, best) else None
 
 
-def _exchange_gain(trials: _Trials, best: Partition) -> Partition | None:
-    """Where free components lead of which two are merged while a third is split; None where no such exchange gains."""
+def _regroup_gain(trials: _Trials, best: Partition) -> Partition | None:
+    """Where free components lead of which two are merged while a third is split; None where that gains nothing."""
     if not trials.assigner.free:
         return None
     away = distances(trials.engine, trials.distortion, best)
@@ -80,14 +80,14 @@ def _resting(assigner: Assigner, part: Partition) -> Partition:
 
 
 def gains(engine: Engine, distortion: Moving, start: Partition) -> Iterator[Partition]:
-    """The partition of a sample, and better ones by swaps and exchanges, each of which gains more than the sample's noise."""
+    """The partition of a sample, and better ones by swaps and regroupings, each of which gains more than the sample's noise."""
     best: Partition | None = start
     groups, trials = equal_items(engine), _Trials(engine, distortion, Free(engine, distortion), worth=BUDGET.sample_gain)
     while best is not None:
         yield best
         if best.n_components == 1 or best.cost == 0 or separated(engine, distortion, best):
             return
-        best = _swapped(trials, best, groups) or _exchange_gain(trials, best)
+        best = _swapped(trials, best, groups) or _regroup_gain(trials, best)
 
 
 def rehearsed(engine: Engine, distortion: Moving, start: Partition, assigner: Assigner, n_tries: int) -> Partition:

@@ -1,4 +1,4 @@
-"""Components in two halves; and exchanges, where one component is split while two others, or one and a half, are merged."""
+"""Components in two halves; and regroupings, where one component is split while two others, or one and a half, are merged."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def halved(engine: Engine, distortion: Moving, part: Partition, starts: Array) -
 
 
 @dataclass(frozen=True)
-class _Exchange:
+class _Regrouping:
     """Split a component and merge two parts, of which one may be a half of it; ``rise`` is what that adds to the cost, at most."""
 
     rise: float
@@ -100,7 +100,7 @@ class _Parts:
         """k."""
         return len(self.mass) // 3
 
-    def exchanges(self, distortion: Moving) -> list[_Exchange]:
+    def regroupings(self, distortion: Moving) -> list[_Regrouping]:
         """For each component, its split with the mergers that cost least; what gains most comes first."""
         k = self.n_components
         merge = distortion.merge(self.centers, self.mass, self.cost)[:, :k]
@@ -114,14 +114,14 @@ class _Parts:
             for half in (k + split, 2 * k + split):
                 near = np.argsort(np.where(np.arange(k) == split, np.inf, merge[half]), kind="stable")
                 pairs += [(half, int(j)) for j in near[: min(BUDGET.mergers, k - 1)]]
-            found += [_Exchange(float(merge[pair] - gain), split, *pair) for pair in pairs]
+            found += [_Regrouping(float(merge[pair] - gain), split, *pair) for pair in pairs]
         return sorted(found, key=lambda each: each.rise)
 
-    def exchanged(self, distortion: Moving, exchanges: list[_Exchange]) -> Array:
-        """The centres of the components after exchanges that have none in common."""
+    def centers_after(self, distortion: Moving, regroupings: list[_Regrouping]) -> Array:
+        """The centres of the components after regroupings that have none in common."""
         k = self.n_components
         centers = self.centers[:k].copy()
-        for each in exchanges:
+        for each in regroupings:
             halves = [k + each.split, 2 * k + each.split]
             left = [half for half in halves if half != each.one]
             places = [each.split, each.one][: len(left)]
@@ -132,7 +132,7 @@ class _Parts:
 
 
 def regrouped(engine: Engine, distortion: Moving, part: Partition, away: Distances) -> Iterator[Array]:
-    """Centres after exchanges that are sure to gain, from the likeliest way of splitting every component to others.
+    """Centres after regroupings that are sure to gain, from the likeliest way of splitting every component to others.
 
     The halves of a component are parted by a plane through its centre. Where noise has many dimensions every item is nearer to the mean
     of several groups than to any other item, so that no item is a place to open a component at, and this is what tells them apart.
@@ -142,15 +142,15 @@ def regrouped(engine: Engine, distortion: Moving, part: Partition, away: Distanc
         reach = APART * (farthest_points(engine, distortion, part, away, place) - part.centers)
         starts = np.stack([distortion.center(mass[:, None] * (part.centers + way), mass) for way in (reach, -reach)])
         parts = _Parts.of(part, halved(engine, distortion, part, starts))
-        if sure := _disjoint(each for each in parts.exchanges(distortion) if each.rise < 0):
-            yield parts.exchanged(distortion, sure)
+        if sure := _disjoint(each for each in parts.regroupings(distortion) if each.rise < 0):
+            yield parts.centers_after(distortion, sure)
 
 
-def _disjoint(exchanges: Iterable[_Exchange]) -> list[_Exchange]:
-    """The first exchanges that have no component in common."""
+def _disjoint(regroupings: Iterable[_Regrouping]) -> list[_Regrouping]:
+    """The first regroupings that have no component in common."""
     used: set[int] = set()
     chosen = []
-    for each in exchanges:
+    for each in regroupings:
         touched = {each.split, each.one, each.other}
         if not touched & used:
             used |= touched

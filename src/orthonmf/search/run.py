@@ -17,19 +17,19 @@ from .number import Number
 from .partition import Keep, Partition
 from .status import Status
 
-# Labels of all items for given centres and prices, within the bounds.
+# All items given to components, for some centres and prices, within the bounds.
 Assign = Callable[[Array, Array | None], Partition]
 
 
 class Stage(Enum):
     """What a fit does next."""
 
-    NUMBER = "find the number of components, where the data decide"
+    NUMBER = "see whether items differ, and find the number of components where the data decide"
     ANNEALING = "anneal, until as many components are distinct"
-    BOUNDS = "see what the bounds make of them"
+    PLACES = "see how far the components are out of the bounds, if any, and whether they are to be refined"
     SAMPLES = "search for better free components on samples that grow"
     ALL_ITEMS = "refine the free components on all items"
-    ASSIGNMENT = "assign the items within the bounds"
+    WITHIN_BOUNDS = "search for the best components within the bounds; where there are none, take the free ones"
     DONE = "nothing"
 
 
@@ -68,9 +68,9 @@ class Run:
     sketch : tuple of centres and prices, or None
         Found on a sample and not yet tried on all items.
     centers : ndarray
-        Free components, where the next stage begins.
+        Free components, where the next stage begins; each stage but the last replaces them.
     free : Answer or None
-        Under bounds, the best free components so far.
+        Under bounds, the best free components of all items so far; samples replace them.
     n_samples : int
         Samples that have been searched.
     temperatures : tuple of Temperature
@@ -115,7 +115,7 @@ class Run:
 
 @dataclass
 class Search:
-    """Who carries a run on: it has an answer from the start, and an improvement is never given up.
+    """Who carries a run on. It has an answer from the start, which only a better one replaces, until the last stage has its own.
 
     Attributes
     ----------

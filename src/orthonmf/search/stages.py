@@ -13,7 +13,7 @@ from ..progress import Monitor
 from .anneal import Annealing, tree
 from .bounded.base import loads
 from .bounded.bounds import Bounds
-from .bounded.rounding import assigning, bound_search, placed
+from .bounded.search import assigning, placed, search_within_bounds
 from .budget import BUDGET
 from .job import Job, Request
 from .number import number_of_components
@@ -28,12 +28,12 @@ from .transitions import MIN_PERSISTENCE, most_persistent, persistence
 
 def begun(job: Job, monitor: Monitor, run: Run | None = None) -> Search:
     """A search with an answer, its first one or that of ``run``; and time kept back for what follows the search."""
-    engine, frame = job.work, job.frame
+    engine, distortion = job.items, job.distortion
     bounds, centers = (job.bounds(job.wanted), _far_apart(job)) if run is None else (run.bounds, run.best.centers)
     began = engine.team.clock()
     if run is None and bounds is not None:
-        centers = placed(engine, frame, bounds.taken(bounds.order), centers).centers
-    search = Search(run or Run(Answer(centers), bounds), assigning(engine, frame, bounds), monitor)
+        centers = placed(engine, distortion, bounds.taken(bounds.order), centers).centers
+    search = Search(run or Run(Answer(centers), bounds), assigning(engine, distortion, bounds), monitor)
     if run is None:
         search.offer(centers, None)
     seconds = engine.team.clock() - began
@@ -44,9 +44,9 @@ def begun(job: Job, monitor: Monitor, run: Run | None = None) -> Search:
 
 def _far_apart(job: Job) -> Array:
     """As many centres as are asked for, far apart."""
-    centers = opened(job.small, job.frame, job.frame.origin, job.wanted)
-    rough = alternate(job.small, job.frame, centers, max_passes=BUDGET.loose_passes)
-    return opened(job.work, job.frame, centers, job.wanted) if rough is None or len(centers) < job.wanted else rough.centers
+    centers = opened(job.annealed, job.distortion, job.distortion.origin, job.wanted)
+    rough = alternate(job.annealed, job.distortion, centers, max_passes=BUDGET.loose_passes)
+    return opened(job.items, job.distortion, centers, job.wanted) if rough is None or len(centers) < job.wanted else rough.centers
 
 
 def stages(job: Job, search: Search) -> Iterator[Run]:
@@ -54,10 +54,10 @@ def stages(job: Job, search: Search) -> Iterator[Run]:
     steps = {
         Stage.NUMBER: _number,
         Stage.ANNEALING: _anneal,
-        Stage.BOUNDS: _bounds,
+        Stage.PLACES: _place,
         Stage.SAMPLES: _sample,
         Stage.ALL_ITEMS: _all_items,
-        Stage.ASSIGNMENT: _assignment,
+        Stage.WITHIN_BOUNDS: _within_bounds,
     }
     while search.run.stage is not Stage.DONE:
         search.put(stage=steps[search.run.stage](job, search))
@@ -70,16 +70,16 @@ def stages(job: Job, search: Search) -> Iterator[Run]:
 def _number(job: Job, search: Search) -> Stage:
     """The number of components that the data give, where they decide, and a word about it."""
     request, engine = job.request, job.counted
-    apart = spread(job.distinct, job.frame)
-    if apart <= finest(job.distinct, job.frame, apart):
-        search.put(centers=job.frame.origin)
-        search.remark(job.distortion.alike)
-        return Stage.BOUNDS
+    apart = spread(job.distinct, job.distortion)
+    if apart <= finest(job.distinct, job.distortion, apart):
+        search.put(centers=job.distortion.origin)
+        search.remark(job.given_distortion.alike)
+        return Stage.PLACES
     if request.n_components is None and not request.persistence:
         search.monitor.stage(f"asking {engine.n_items} items how many components they have, and how sure that is")
         asked = engine if job.evidence is not None else unweighted(engine)
         evidence = job.evidence or float(asked.n_items)
-        number = number_of_components(asked, job.distortion, request.max_components, evidence, request.seed)
+        number = number_of_components(asked, job.given_distortion, request.max_components, evidence, request.seed)
         search.put(number=number)
         search.remark(number.sentence)
         if number.answer < request.min_components:
@@ -89,7 +89,7 @@ def _number(job: Job, search: Search) -> Stage:
 
 def _anneal(job: Job, search: Search) -> Stage:
     """The start of the search: components that the annealing tells apart."""
-    small, distortion, request = job.small, job.frame, job.request
+    small, distortion, request = job.annealed, job.distortion, job.request
     asked, reached = request.n_components, request.n_components or request.max_components
     careful = asked is None or request.growth is not None
     if search.run.number is not None:
@@ -119,7 +119,7 @@ def _anneal(job: Job, search: Search) -> Stage:
         search.fault(Status.ANNEALING)
     wanted = max(asked or found, request.min_components)
     search.put(centers=np.vstack([state.centers, *[state.centers[:1]] * (wanted - state.n_components)]))
-    return Stage.BOUNDS
+    return Stage.PLACES
 
 
 def _schedule(request: Request) -> Schedule:
@@ -133,7 +133,7 @@ def _most_persistent(annealing: Annealing, job: Job, search: Search) -> int:
     betas, least = search.run.critical_betas, job.request.min_components
     found = len(betas) + 1
     # As many components as distinct items say nothing, unless the items repeat; how often does not depend on the unit of the weights.
-    repeated = (job.evidence or float(job.small.n_items)) >= 2 * found
+    repeated = (job.evidence or float(job.annealed.n_items)) >= 2 * found
     endless = annealing.exhausted and (found == 1 or repeated)
     number = most_persistent(betas, endless=endless, least=least)
     lengths = persistence(betas)
@@ -164,32 +164,32 @@ def _most_persistent(annealing: Annealing, job: Job, search: Search) -> int:
 # -- free components --------------------------------------------------------------------------------------------------------------
 
 
-def _bounds(job: Job, search: Search) -> Stage:
+def _place(job: Job, search: Search) -> Stage:
     """What the bounds make of the components, now that their number is known; and whether better free ones are worth a search."""
-    engine, frame, request, centers = job.work, job.frame, job.request, search.run.centers
+    engine, distortion, request, centers = job.items, job.distortion, job.request, search.run.centers
     bounds = job.bounds(request.n_components or max(len(centers), request.min_components))
     if bounds is not None:
-        search.under(bounds, assigning(engine, frame, bounds), placed(engine, frame, bounds.taken(bounds.order), centers).centers)
+        search.under(bounds, assigning(engine, distortion, bounds), placed(engine, distortion, bounds.taken(bounds.order), centers).centers)
     if not request.refine:
-        search.put(centers=refilled(engine, frame, centers))
-        return Stage.ASSIGNMENT
+        search.put(centers=refilled(engine, distortion, centers))
+        return Stage.WITHIN_BOUNDS
     if bounds is not None and _far_out(job, search, bounds):
-        return Stage.ASSIGNMENT
+        return Stage.WITHIN_BOUNDS
     search.monitor.stage(f"refining {len(search.run.centers)} components on {engine.n_items} items")
     return Stage.SAMPLES
 
 
 def _far_out(job: Job, search: Search, bounds: Bounds) -> bool:
-    """Whether the free components of a sample are too far out of the bounds to become the answer; if so, they are kept."""
-    engine, frame = job.work, job.frame
+    """Whether free components, refined on a sample, leave too many items out of the bounds; if so, the search within them begins there."""
+    engine, distortion = job.items, job.distortion
     if engine.n_items <= BUDGET.bounded_search_items:
         return False
     few = sample(engine, BUDGET.bounded_search_items, job.request.seed)
-    assigner, centers = Free(few, frame), search.run.centers
+    assigner, centers = Free(few, distortion), search.run.centers
     part = _alternated(assigner, job.request, centers)
     if part is not None:
-        centers = rehearsed(few, frame, part, assigner, BUDGET.max_tries).centers
-    free = placed(engine, frame, bounds, centers)
+        centers = rehearsed(few, distortion, part, assigner, BUDGET.max_tries).centers
+    free = placed(engine, distortion, bounds, centers)
     allowed = BUDGET.far_out if engine.n_items <= BUDGET.easy_items else BUDGET.hardly_out
     far = bounds.outside(loads(engine, free.labels, free.n_components)) > allowed * engine.n_items
     if far:
@@ -200,13 +200,13 @@ def _far_out(job: Job, search: Search, bounds: Bounds) -> bool:
 def _sample(job: Job, search: Search) -> Stage:
     """Better free components by swaps on a sample, of which the next is larger.
 
-    What is better on a sample is tried on all items, and each stage begins at the best of them so far: more time is never worse.
+    What is better on a sample is tried on all items, and each sample begins at the best of them so far: more time is never worse.
     """
-    engine, frame, run = job.distinct, job.frame, search.run
+    engine, distortion, run = job.distinct, job.distortion, search.run
     if run.n_samples == len(BUDGET.search_items) or BUDGET.search_items[run.n_samples] >= engine.n_items:
         return Stage.ALL_ITEMS
-    free = search if run.bounds is None else Search(Run(run.free or Answer(run.centers)), Free(engine, frame).assigned, search.monitor)
-    few = coreset(engine, frame, BUDGET.search_items[run.n_samples], job.request.seed, run.centers)
+    free = search if run.bounds is None else Search(Run(run.free or Answer(run.centers)), Free(engine, distortion).assigned, search.monitor)
+    few = coreset(engine, distortion, BUDGET.search_items[run.n_samples], job.request.seed, run.centers)
     gained = _sample_search(few, job, free, run.centers)
     best = free.run.best
     search.put(centers=best.centers, free=None if run.bounds is None else best, n_samples=run.n_samples + 1)
@@ -215,11 +215,11 @@ def _sample(job: Job, search: Search) -> Stage:
 
 def _sample_search(few: Engine, job: Job, search: Search, centers: Array) -> bool:
     """Whether swaps gain on a sample; they are tried on all items whenever that costs no more than what was done in between."""
-    start = _alternated(Free(few, job.frame), job.request, centers)
+    start = _alternated(Free(few, job.distortion), job.request, centers)
     if start is None:
         return False
     best, tried, passes = start, None, 0
-    for best in gains(few, job.frame, start):
+    for best in gains(few, job.distortion, start):
         if (few.passes - passes) * few.n_items >= job.distinct.n_items:
             search.propose(best.centers)
             tried, passes = best, few.passes
@@ -230,20 +230,20 @@ def _sample_search(few: Engine, job: Job, search: Search, centers: Array) -> boo
 
 def _all_items(job: Job, search: Search) -> Stage:
     """The best free components, on all items."""
-    engine, frame, centers = job.distinct, job.frame, search.run.centers
-    assigner = Free(engine, frame, search.keep if search.run.bounds is None else search.sketching())
+    engine, distortion, centers = job.distinct, job.distortion, search.run.centers
+    assigner = Free(engine, distortion, search.keep if search.run.bounds is None else search.sketching())
     part = _alternated(assigner, job.request, centers)
     if part is not None and not part.at_rest:
         search.fault(Status.ALTERNATION)
-    centers = refilled(engine, frame, centers) if part is None else refine(engine, frame, part, assigner).centers
-    search.put(centers=sharpened(engine, frame, centers))
-    return Stage.ASSIGNMENT
+    centers = refilled(engine, distortion, centers) if part is None else refine(engine, distortion, part, assigner).centers
+    search.put(centers=sharpened(engine, distortion, centers))
+    return Stage.WITHIN_BOUNDS
 
 
-def _assignment(job: Job, search: Search) -> Stage:
+def _within_bounds(job: Job, search: Search) -> Stage:
     """The answer: the free components, or the best that is found within the bounds."""
     bounds = search.run.bounds
-    answer = Answer(search.run.centers) if bounds is None else bound_search(job, search, bounds)
+    answer = Answer(search.run.centers) if bounds is None else search_within_bounds(job, search, bounds)
     search.put(best=answer, sketch=None)
     return Stage.DONE
 

@@ -1,6 +1,6 @@
-"""Solvers: how responsibilities, prices and centres are found at a temperature. One file each.
+"""Bounds on the sizes of components: solvers of the relaxed problem, the exact assignment, and the search within bounds.
 
-``gibbs`` serves free components. The registry maps the name of a solver for bounded ones to its function, to the `Options` that it takes
+A solver is one file. The registry maps the name of a solver for bounded ones to its function, to the `Options` that it takes
 and to the ability that it needs of a loss, imported when asked for.
 """
 

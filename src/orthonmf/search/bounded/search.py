@@ -1,4 +1,4 @@
-"""From the relaxed solution of a bounded problem, and from free components, to labels within the bounds."""
+"""The search under bounds: from the relaxed solution, and from free components, to the best labels within the bounds."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def placed(engine: Engine, distortion: Annealed, bounds: Bounds, centers: Array)
     return Partition(place[labels], placed, labelled_pass(engine, distortion, placed, place[labels]), prices=np.zeros(n_components))
 
 
-def bound_search(job: Job, search: Search, bounds: Bounds) -> Answer:
+def search_within_bounds(job: Job, search: Search, bounds: Bounds) -> Answer:
     """From the solver's relaxed solution, and from the free components made feasible, to the better of the two, refined.
 
     The roomiest component comes first, so that the order of the bounds does not matter.
     """
-    engine, distortion, request = job.work, job.frame, job.request
+    engine, distortion, request = job.items, job.distortion, job.request
     order = bounds.order
     ordered = bounds.taken(order)
     free = placed(engine, distortion, ordered, search.run.centers)
