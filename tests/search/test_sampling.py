@@ -62,7 +62,7 @@ class TestMerged:
     def test_float32_items_keep_their_roundings(self):
         engine = merged(build(np.ones((2, 2), dtype=np.float32)))[0]
         assert engine.dtype == np.float64
-        assert engine.given == np.float32
+        assert engine.given_dtype == np.float32
 
 
 class TestLaws:

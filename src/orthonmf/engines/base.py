@@ -143,7 +143,7 @@ class Engine(ABC):
     #: Whether items are formed in their frame; if not, distances carry the rounding of ‖x‖², not of the distance to the reference.
     forms_rows = True
     #: The precision in which the items were given: a copy of float32 items in float64 still has their roundings.
-    given: Any
+    given_dtype: Any
     #: Weights are seen as w · 4**weight_shift.
     weight_shift = 0
     #: What each item counts towards a soft bound, float64 with mean one; None where all count the same.
@@ -151,7 +151,7 @@ class Engine(ABC):
 
     def __init__(self, n_items: int, n_dims: int, dtype: Any, weight: Array | None, shift: int, team: ThreadTeam) -> None:
         self.n_items, self.n_dims, self.dtype = n_items, n_dims, np.dtype(dtype)
-        self.weight, self.shift, self.team, self.given = weight, shift, team, self.dtype
+        self.weight, self.shift, self.team, self.given_dtype = weight, shift, team, self.dtype
         self.passes, self.pass_seconds = 0, 0.0
         self._kept: dict[tuple[Framing, int], Any] = {}
         width = self.dtype.itemsize * max(self.row_width, 1)

@@ -118,7 +118,7 @@ class DenseEngine(Engine):
             where = slice(start, start + height)
             values[where] = self._scaled(self._array[index[where]].astype(np.float64))
         chosen = DenseEngine(values, weight, team=self.team)
-        chosen.given = self.given
+        chosen.given_dtype = self.given_dtype
         return chosen
 
     def outer(self, ref: Array | None) -> Array:

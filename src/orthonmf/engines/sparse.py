@@ -157,7 +157,7 @@ class SparseEngine(Engine):
         self.row_width = -(-matrix.nnz // max(matrix.shape[0], 1))
         self.block_numbers = NUMBERS_PER_DIMENSION * matrix.shape[1]
         super().__init__(matrix.shape[0], matrix.shape[1], np.float64, weight, shift, team)
-        self.given = matrix.dtype
+        self.given_dtype = matrix.dtype
 
     def rows(self, where: slice) -> _SparseRawRows:
         start, stop = self._matrix.indptr[where.start], self._matrix.indptr[where.stop]
@@ -174,7 +174,7 @@ class SparseEngine(Engine):
             few: Engine = DenseEngine(chosen.toarray(), weight, team=self.team)
         else:
             few = SparseEngine(chosen, weight, team=self.team)
-        few.given = self.given
+        few.given_dtype = self.given_dtype
         return few
 
     def outer(self, ref: Array | None) -> Array:

@@ -115,7 +115,7 @@ class Factors:
 
     def _eps(self, engine: Engine) -> float:
         """Of the coarser of the types in which X and the factors are given."""
-        return max(float(np.finfo(each).eps) for each in (engine.given, self.components.dtype))
+        return max(float(np.finfo(each).eps) for each in (engine.given_dtype, self.components.dtype))
 
     def sample_centers(self, engine: Engine) -> Array:
         """The centres for an engine on samples, in its units."""

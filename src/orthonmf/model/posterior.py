@@ -121,7 +121,7 @@ def _n_directions(engine: Engine, distortion: Distortion) -> int:
     else:
         even = _even(engine, distortion)
         values, size = np.linalg.eigvalsh(smaller_gram(even, mean).matrix), 0.0 if mean is None else float(np.dot(mean, mean))
-        eps = max(len(values) * float(np.finfo(float).eps), float(PLANE_ROUNDINGS * np.finfo(engine.given).eps) ** 2)
+        eps = max(len(values) * float(np.finfo(float).eps), float(PLANE_ROUNDINGS * np.finfo(engine.given_dtype).eps) ** 2)
         rank = int(np.count_nonzero(values > eps * (float(values.max()) + engine.n_items * size)))
     return max(rank - (mean is None), 1)
 

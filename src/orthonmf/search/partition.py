@@ -279,7 +279,7 @@ def finest(engine: Engine, distortion: Distortion, apart: float | None = None) -
 
 def item_rounding(engine: Engine, distortion: Distortion) -> float:
     """The least distance between items that is no rounding of theirs."""
-    relative = (ITEM_ROUNDINGS * float(np.finfo(engine.given).eps)) ** 2
+    relative = (ITEM_ROUNDINGS * float(np.finfo(engine.given_dtype).eps)) ** 2
     if not engine.forms_rows:
         relative = max(relative, NEGLIGIBLE * float(np.finfo(engine.dtype).eps))
     return relative * float(np.dot(distortion.ref, distortion.ref))

@@ -60,7 +60,7 @@ class Span:
         inside = type(distortion)(np.linalg.norm(distortion.ref) * np.eye(1, len(first) + 1)[0])
         unit = inside.to_data(np.column_stack([lead, np.zeros(len(first)), coordinates]))
         narrow = DenseEngine((length[:, None] * unit)[group], engine.weight, team=engine.team)
-        narrow.given, narrow.size = engine.given, engine.size
+        narrow.given_dtype, narrow.size = engine.given_dtype, engine.size
         return cls(narrow, inside, basis)
 
     def lifted(self, centers: Array) -> Array:
