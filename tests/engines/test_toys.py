@@ -39,9 +39,9 @@ def test_columns_stay_with_the_engine(name, monkeypatch):
     X = np.maximum(X, 0)
     weight = rng.gamma(1.0, 1.0, len(X)) if weighted else None
     expected = fitted(parameters, X, weight)
-    monkeypatch.setitem(REGISTRY, "dense", "tests.engines.toys:FarEngine")
+    monkeypatch.setitem(REGISTRY, "far", "tests.engines.toys:FarEngine")
     monkeypatch.setattr("tests.engines.toys.FarEngine.fetched", [])
-    assert_same(fitted(parameters, X, weight), expected)
+    assert_same(fitted({**parameters, "engine": "far"}, X, weight), expected)
     # The fit gives labels_, scale_ and margin_, prediction two and verification three more: whatever the number of passes.
     assert len(FarEngine.fetched) <= 10
 
@@ -73,13 +73,13 @@ def assert_same(one, other):
 def test_same_bits_on_any_engine(toy, name, monkeypatch):
     X = groups()
     expected = fitted(MODELS[name], X)
-    monkeypatch.setitem(REGISTRY, "dense", TOYS[toy])
-    assert_same(fitted(MODELS[name], X), expected)
+    monkeypatch.setitem(REGISTRY, toy, TOYS[toy])
+    assert_same(fitted({**MODELS[name], "engine": toy}, X), expected)
 
 
 @pytest.mark.parametrize("toy", TOYS)
 def test_same_bits_over_many_blocks(toy, monkeypatch):
     X, weight = groups(30_000).astype(np.float32), np.random.default_rng(1).gamma(1.0, 1.0, 30_000)
     expected = fitted({"n_components": 3}, X, weight)
-    monkeypatch.setitem(REGISTRY, "dense", TOYS[toy])
-    assert_same(fitted({"n_components": 3}, X, weight), expected)
+    monkeypatch.setitem(REGISTRY, toy, TOYS[toy])
+    assert_same(fitted({"n_components": 3, "engine": toy}, X, weight), expected)
