@@ -32,6 +32,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if seen[name] % mark.args[0]:
                 item.add_marker(pytest.mark.long)
             seen[name] += 1
+        if "check_estimator_sparse_matrix" in item.nodeid:  # as with sparse arrays, in older classes of SciPy
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture

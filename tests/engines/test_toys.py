@@ -23,8 +23,8 @@ MODELS = {
 
 FAR = {
     "lines": ({"n_components": 3}, True),
-    "means": ({"n_components": 3, "scaling": "none"}, False),
     "the data decide": ({"max_components": 4}, False),
+    "means": ({"n_components": 3, "scaling": "none"}, False),
     "not refined": ({"n_components": 3, "refine": False}, True),
 }
 
