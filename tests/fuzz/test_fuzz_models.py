@@ -130,7 +130,7 @@ def test_every_attribute_that_is_changed_is_noticed(name):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", set(SETTINGS) - set(SHORT))
+@pytest.mark.parametrize("name", sorted(set(SETTINGS) - set(SHORT)))
 def test_every_attribute_that_is_changed_is_noticed_whatever_the_model(name):
     attack_attributes(name)
 

@@ -50,7 +50,7 @@ def misfit(arrays: Mapping[str, Any], specs: Mapping[str, tuple[str, str]]) -> s
             return f"{name} is a {type(array).__name__}, and no array"
         agree = array.ndim == len(letters) and all(lengths.setdefault(*pair) == pair[1] for pair in zip(letters, array.shape, strict=True))
         # An annealing without temperatures has arrays without entries, and these are floats.
-        if not agree or (array.size and array.dtype.kind not in kinds):
+        if not agree or ((array.size or array.dtype.kind == "O") and array.dtype.kind not in kinds):
             return f"array {name} has shape {array.shape} and dtype {array.dtype}, which does not fit the others"
     return None
 
@@ -120,6 +120,8 @@ def _of_numbers(model: Any) -> Iterator[str]:
     for name in ("components_", "scale_", "_weight", "_reference"):
         if not np.isfinite(getattr(model, name)).all():
             yield f"{name.strip('_')} has entries that are not finite"
+    if (model._weight < 0).any():
+        yield "weight has entries that are negative"
     if model._prices is not None and not np.isfinite(model._prices).all():
         yield "a price of the bounds is not finite"
     if model.labels_.min() < 0 or model.labels_.max() >= model.n_components_:
@@ -258,6 +260,8 @@ def _of_claims(model: Any) -> Iterator[str]:
         yield f"the error of the certificate is {claims.error}, that of the model {model.reconstruction_err_}"
     if (claims.loads is None) != (model._item_size is None) or len(claims.loads or claims.counts) != model.n_components_:
         yield "the certificate has loads of other components"
+    if claims.loads is not None and (len(claims.loads) != model.n_components_ or not all(0 <= load < np.inf for load in claims.loads)):
+        yield f"the loads of the certificate are {claims.loads!r:.60}"
     if claims.kkt_residual is not None and not 0 <= claims.kkt_residual <= np.inf:
         yield f"the KKT residual of the certificate is {claims.kkt_residual}"
 
