@@ -184,7 +184,7 @@ def _of_history(model: Any) -> Iterator[str]:
 
 
 def _of_factors(model: Any) -> Iterator[str]:
-    for name in ("components_", "scale_", "_weight"):
+    for name in ("components_", "scale_"):
         if not _nonnegative(getattr(model, name)):
             yield f"{name.strip('_')} has entries that are negative"
     if not np.array_equal(np.bincount(model.labels_, minlength=model.n_components_), model.counts_):
@@ -258,9 +258,9 @@ def _of_claims(model: Any) -> Iterator[str]:
         yield f"the certificate says that an item belongs to {claims.nonzeros_per_item} components"
     if not (0 <= claims.error < np.inf) or claims.error != model.reconstruction_err_:
         yield f"the error of the certificate is {claims.error}, that of the model {model.reconstruction_err_}"
-    if (claims.loads is None) != (model._item_size is None) or len(claims.loads or claims.counts) != model.n_components_:
+    if len(() if claims.loads is None else claims.loads) != (0 if model._item_size is None else model.n_components_):
         yield "the certificate has loads of other components"
-    if claims.loads is not None and (len(claims.loads) != model.n_components_ or not all(0 <= load < np.inf for load in claims.loads)):
+    if not all(0 <= load < np.inf for load in claims.loads or ()):
         yield f"the loads of the certificate are {claims.loads!r:.60}"
     if claims.kkt_residual is not None and not 0 <= claims.kkt_residual <= np.inf:
         yield f"the KKT residual of the certificate is {claims.kkt_residual}"
