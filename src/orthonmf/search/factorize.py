@@ -22,7 +22,7 @@ from .job import Job, Request
 from .number import Number
 from .partition import item_points, labelled_pass, nearest_pass
 from .run import Run
-from .stages import begun, stages
+from .stages import begun, continued, stages
 from .status import Status
 
 
@@ -84,7 +84,7 @@ def factorize(engine: Engine, request: Request, monitor: Monitor, run: Run | Non
     team = engine.team
     with team.unhurried():  # without a first answer there is nothing to show
         job = Job.of(engine, request)
-        search = begun(job, monitor, run)
+        search = begun(job, monitor) if run is None else continued(job, monitor, run)
     try:
         deque(stages(job, search), maxlen=0)
     except TimeLimitReached:

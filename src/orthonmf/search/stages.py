@@ -26,20 +26,32 @@ from .status import Status
 from .transitions import MIN_PERSISTENCE, most_persistent, persistence
 
 
-def begun(job: Job, monitor: Monitor, run: Run | None = None) -> Search:
-    """A search with an answer, its first one or that of ``run``; and time kept back for what follows the search."""
-    engine, distortion = job.items, job.distortion
-    bounds, centers = (job.bounds(job.wanted), _far_apart(job)) if run is None else (run.bounds, run.best.centers)
-    began = engine.team.clock()
-    if run is None and bounds is not None:
-        centers = placed(engine, distortion, bounds.taken(bounds.order), centers).centers
-    search = Search(run or Run(Answer(centers), bounds), assigning(engine, distortion, bounds), monitor)
-    if run is None:
-        search.offer(centers, None)
-    seconds = engine.team.clock() - began
-    grace = max(BUDGET.grace_seconds, BUDGET.grace * engine.team.left())
-    engine.team.reserve = max(BUDGET.end_answers * seconds + BUDGET.end_passes * engine.pass_seconds - grace / 2, 0.0)
+def begun(job: Job, monitor: Monitor) -> Search:
+    """A search with its first answer: as many components as are asked for, far apart, within the bounds."""
+    bounds, centers = job.bounds(job.wanted), _far_apart(job)
+    if bounds is not None:
+        centers = placed(job.items, job.distortion, bounds.taken(bounds.order), centers).centers
+    search = Search(Run(Answer(centers), bounds), assigning(job.items, job.distortion, bounds), monitor)
+    search.keep(_timed(job, search))
     return search
+
+
+def continued(job: Job, monitor: Monitor, run: Run) -> Search:
+    """A search that goes on from a run that was written down."""
+    search = Search(run, assigning(job.items, job.distortion, run.bounds), monitor)
+    _timed(job, search)
+    return search
+
+
+def _timed(job: Job, search: Search) -> Partition:
+    """All items given to the components of the answer; and as much time kept back as what follows the search will take."""
+    team, best = job.items.team, search.run.best
+    began = team.clock()
+    part = search.assign(best.centers, best.prices)
+    seconds = team.clock() - began
+    grace = max(BUDGET.grace_seconds, BUDGET.grace * team.left())
+    team.reserve = max(BUDGET.end_answers * seconds + BUDGET.end_passes * job.items.pass_seconds - grace / 2, 0.0)
+    return part
 
 
 def _far_apart(job: Job) -> Array:
