@@ -18,7 +18,7 @@ from .._common.typing import Array, Labels
 from ..distortion import REGISTRY, Distortion, has_scales
 from ..engines.base import BLIND, Engine, doubled
 from ..passes.base import host
-from ..passes.columns import Shape, Shapes
+from ..passes.columns import Belongings, ByLabel
 from ..passes.raw import Inner, LabelSums, Sums
 from ..search.factorize import Result
 from ..search.partition import nearest_pass
@@ -141,9 +141,9 @@ def _root(weight: Array) -> Array:
 
 def weights(engine: Engine, labels: Any, n_components: int) -> Array:
     """What the items of each component weigh, in the units in which weights were given."""
-    shape: Shape = engine.run(BLIND, Shapes(n_components), {"labels": engine.hold(labels)}).total
+    sums: Belongings = engine.run(BLIND, ByLabel(n_components), {"labels": engine.hold(labels)}).total
     # The weights of samples are in the unit of the engine; features count, whatever the samples weigh.
-    return shape.weight if engine.weight is None else np.ldexp(shape.weight, -2 * engine.weight_shift)
+    return sums.weight if engine.weight is None else np.ldexp(sums.weight, -2 * engine.weight_shift)
 
 
 def _feature_values(engine: Engine, centers: Array, labels: Labels, scaling: str, weight: Array) -> Array:

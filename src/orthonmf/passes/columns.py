@@ -47,7 +47,7 @@ class Sizes(Additive):
 
 
 @dataclass(frozen=True)
-class Shape:
+class Belongings:
     """What the labels say of the components.
 
     Attributes
@@ -63,12 +63,12 @@ class Shape:
     weight: Array
     first: Labels
 
-    def __add__(self, other: Shape) -> Shape:
-        return Shape(self.count + other.count, self.weight + other.weight, np.minimum(self.first, other.first))
+    def __add__(self, other: Belongings) -> Belongings:
+        return Belongings(self.count + other.count, self.weight + other.weight, np.minimum(self.first, other.first))
 
 
 @dataclass(frozen=True)
-class Shapes:
+class ByLabel:
     """The weight of each component, and its first item."""
 
     n_components: int
@@ -78,7 +78,7 @@ class Shapes:
         labels, weight = columns["labels"], columns[GIVEN_WEIGHT]
         first = np.full(self.n_components, np.iinfo(np.intp).max)
         np.minimum.at(first, labels[weight > 0], columns[INDEX][weight > 0])
-        return Found(Shape(len(labels), np.bincount(labels, weight, self.n_components), first))
+        return Found(Belongings(len(labels), np.bincount(labels, weight, self.n_components), first))
 
 
 @dataclass(frozen=True)

@@ -30,16 +30,16 @@ class Responsible(Protocol):
 
 
 @dataclass(frozen=True)
-class Worst:
+class WorstItems:
     """Per component the largest p_ij d_ij and its item as a centre: blocks propose, the larger wins, ties go to the first."""
 
     count: int
     score: Array
     points: Array
 
-    def __add__(self, other: Worst) -> Worst:
+    def __add__(self, other: WorstItems) -> WorstItems:
         better = other.score > self.score
-        return Worst(
+        return WorstItems(
             self.count + other.count,
             np.where(better, other.score, self.score),
             np.where(better[:, None], other.points, self.points),
@@ -57,7 +57,7 @@ class WorstExplained:
         resp, pairs = self.at.responsibilities(items)
         score = np.divide(resp, items.weight, out=np.zeros_like(resp), where=items.weight > 0) * pairs.distance
         best = score.argmax(axis=1)
-        return Found(Worst(len(items), score[np.arange(len(best)), best], items.frame.points(items, best)))
+        return Found(WorstItems(len(items), score[np.arange(len(best)), best], items.frame.points(items, best)))
 
 
 @dataclass(frozen=True)

@@ -135,16 +135,16 @@ class OwnAndOther:
 
 
 @dataclass(frozen=True)
-class Worst:
+class WorstItem:
     """The item that costs most, the first of equal ones, and its cost ω d."""
 
     count: int
     cost: float
     item: int
 
-    def __add__(self, other: Worst) -> Worst:
+    def __add__(self, other: WorstItem) -> WorstItem:
         larger = self if self.cost >= other.cost else other
-        return Worst(self.count + other.count, larger.cost, larger.item)
+        return WorstItem(self.count + other.count, larger.cost, larger.item)
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class Nearer:
         least = np.maximum(self.equal, self.roundings * items.sq.astype(np.float64))
         cost = np.where(nearest > least, nearest * items.weight.astype(np.float64), 0.0)
         worst = int(cost.argmax())
-        return Found(Worst(len(items), float(cost[worst]), int(columns[INDEX][worst])), {"nearest": nearest})
+        return Found(WorstItem(len(items), float(cost[worst]), int(columns[INDEX][worst])), {"nearest": nearest})
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ no finite β brings another.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -208,12 +209,13 @@ class Annealing:
         return settle(self.engine, self.distortion, state, tol=tol, max_passes=self.max_passes)
 
     def _look(self, settled: Settled, start: Array | None = None) -> _View:
-        return self._view(settled, self._criticals(settled, start))
+        start = start if self.thorough else None
+        return self._view(settled, critical_values(self.engine, self.distortion, settled, start=start, **self._accuracy))
 
-    def _criticals(self, settled: Settled, start: Array | None = None) -> Criticals:
-        if self.thorough:
-            return critical_values(self.engine, self.distortion, settled, start=start)
-        return critical_values(self.engine, self.distortion, settled, tol=ROUGH_TOL, max_passes=1)
+    @property
+    def _accuracy(self) -> dict[str, Any]:
+        """How well critical values are to be known."""
+        return {} if self.thorough else {"tol": ROUGH_TOL, "max_passes": 1}
 
     def _view(self, settled: Settled, criticals: Criticals) -> _View:
         if not self.thorough:
@@ -226,7 +228,7 @@ class Annealing:
         """One component, settled at a β well below its critical value."""
         origin = State(1.0, self.distortion.origin, np.zeros(1))
         settled = self._settle(origin)
-        criticals = self._criticals(settled)  # of a single component: the same at every β
+        criticals = critical_values(self.engine, self.distortion, settled, **self._accuracy)  # of a single component: the same at every β
         first = criticals.beta[0]
         if self.thorough:
             self.least_beta = 0.5 / max(largest_distance(self.engine, self.distortion, settled.state), 1 / self.max_beta)

@@ -12,7 +12,7 @@ from .._common.typing import Array, Labels
 from ..distortion.base import Annealed, Distortion
 from ..engines.base import BLIND, Engine
 from ..engines.threads import TimeLimitReached
-from ..passes.columns import Renamed, Shapes
+from ..passes.columns import ByLabel, Renamed
 from ..passes.hard import HardStats
 from ..progress import Monitor, StopRequested, Temperature, plane
 from .anneal import Split
@@ -150,7 +150,7 @@ def _renamed(engine: Engine, labels: Any, names: Labels) -> Any:
 
 def _by_mass(engine: Engine, labels: Any, stats: HardStats) -> Labels:
     """Components that have items, the heaviest first; of equal ones, that whose first item (of any weight) comes first."""
-    first = engine.run(BLIND, Shapes(len(stats.mass)), {"labels": labels}).total.first
+    first = engine.run(BLIND, ByLabel(len(stats.mass)), {"labels": labels}).total.first
     used = np.flatnonzero(stats.sizes)
     return used[np.lexsort((first[used], -stats.mass[used]))]
 

@@ -186,9 +186,15 @@ class _Trials:
         bound = best.cost * (1 + margin if self.worth == GAIN else 1 - self.worth)
         while some := list(islice(starts, size)):
             for end in sorted(self._ends(some, best, bound), key=lambda end: end.cost):
-                found = self._judged(end, best, bound)
-                if found is not None:
-                    return found
+                if _gains(end, best, self.worth):
+                    self.assigner.keep(end)
+                    return end
+                if end.cost >= bound or self._known(end, best):
+                    continue
+                polished = _moved(self.engine, self.distortion, self.assigner, end, None, rounds=BUDGET.trial_rounds)
+                if _gains(polished, best):
+                    return polished
+                self.vain.append(end.cost)
         return None
 
     def _ends(self, starts: list[Array], best: Partition, bound: float) -> list[Partition]:
@@ -198,19 +204,9 @@ class _Trials:
             ends = [self.assigner.alternate(centers, prices=best.prices, bound=bound) for centers in starts]
         return [end for end in ends if end is not None]
 
-    def _judged(self, end: Partition, best: Partition, bound: float) -> Partition | None:
-        """The end of a try, with its single moves where it is near; None where it gains nothing."""
-        if _gains(end, best, self.worth):
-            self.assigner.keep(end)
-            return end
-        known = [best.cost, *self.vain]
-        if end.cost >= bound or np.abs(end.cost - np.array(known)).min() <= GAIN * best.cost:
-            return None
-        polished = _moved(self.engine, self.distortion, self.assigner, end, None, rounds=BUDGET.trial_rounds)
-        if _gains(polished, best):
-            return polished
-        self.vain.append(end.cost)
-        return None
+    def _known(self, end: Partition, best: Partition) -> bool:
+        """Whether another try ended here."""
+        return bool(np.abs(end.cost - np.array([best.cost, *self.vain])).min() <= GAIN * best.cost)
 
 
 def _fresh(engine: Engine, distortion: Moving, assigner: Assigner, n_components: int) -> Iterator[Array]:
@@ -521,7 +517,7 @@ def _verified(
     refused: set[tuple[int, ...]],
 ) -> Partition:
     """Apply the moves, keep those that lowered the cost of their two components, and remember the others."""
-    trial = _applied(engine, distortion, assigner, best, moves)
+    trial = _relabelled(engine, distortion, assigner, best, *_joined(moves))
     if trial is None:
         refused |= {move.name for move in moves}
         return best
@@ -530,10 +526,10 @@ def _verified(
     if len(kept) == len(moves):
         return trial
     refused |= {move.name for move in moves if move not in kept}
-    again = _applied(engine, distortion, assigner, best, kept) if kept else None
+    again = _relabelled(engine, distortion, assigner, best, *_joined(kept)) if kept else None
     return best if again is None else again
 
 
-def _applied(engine: Engine, distortion: Moving, assigner: Assigner, best: Partition, moves: list[_Move]) -> Partition | None:
-    items = np.concatenate([move.items for move in moves])
-    return _relabelled(engine, distortion, assigner, best, items, np.concatenate([move.goals for move in moves]))
+def _joined(moves: list[_Move]) -> tuple[Labels, Labels]:
+    """All items that move, and where each goes."""
+    return np.concatenate([move.items for move in moves]), np.concatenate([move.goals for move in moves])

@@ -69,7 +69,7 @@ def stages(job: Job, search: Search) -> Iterator[Run]:
         Stage.PLACES: _place,
         Stage.SAMPLES: _sample,
         Stage.ALL_ITEMS: _all_items,
-        Stage.WITHIN_BOUNDS: _within_bounds,
+        Stage.WITHIN_BOUNDS: search_within_bounds,
     }
     while search.run.stage is not Stage.DONE:
         search.put(stage=steps[search.run.stage](job, search))
@@ -250,14 +250,6 @@ def _all_items(job: Job, search: Search) -> Stage:
     centers = refilled(engine, distortion, centers) if part is None else refine(engine, distortion, part, assigner).centers
     search.put(centers=sharpened(engine, distortion, centers))
     return Stage.WITHIN_BOUNDS
-
-
-def _within_bounds(job: Job, search: Search) -> Stage:
-    """The answer: the free components, or the best that is found within the bounds."""
-    bounds = search.run.bounds
-    answer = Answer(search.run.centers) if bounds is None else search_within_bounds(job, search, bounds)
-    search.put(best=answer, sketch=None)
-    return Stage.DONE
 
 
 def _alternated(assigner: Free, request: Request, centers: Array) -> Partition | None:

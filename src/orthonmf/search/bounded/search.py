@@ -15,7 +15,7 @@ from ..budget import BUDGET
 from ..job import Job, Request
 from ..partition import Free, Partition, labelled_pass, nearest_pass
 from ..refine import refine, rehearsed
-from ..run import Answer, Assign, Search
+from ..run import Answer, Assign, Search, Stage
 from ..status import Status
 from . import bounded_solver
 from .assigner import Bounded
@@ -70,12 +70,15 @@ def placed(engine: Engine, distortion: Annealed, bounds: Bounds, centers: Array)
     return Partition(place[labels], placed, labelled_pass(engine, distortion, placed, place[labels]), prices=np.zeros(n_components))
 
 
-def search_within_bounds(job: Job, search: Search, bounds: Bounds) -> Answer:
+def search_within_bounds(job: Job, search: Search) -> Stage:
     """From the solver's relaxed solution, and from the free components made feasible, to the better of the two, refined.
 
-    The roomiest component comes first, so that the order of the bounds does not matter.
+    The roomiest component comes first, so that the order of the bounds does not matter. Without bounds the free components are the answer.
     """
-    engine, distortion, request = job.items, job.distortion, job.request
+    engine, distortion, request, bounds = job.items, job.distortion, job.request, search.run.bounds
+    if bounds is None:
+        search.put(best=Answer(search.run.centers), sketch=None)
+        return Stage.DONE
     order = bounds.order
     ordered = bounds.taken(order)
     free = placed(engine, distortion, ordered, search.run.centers)
@@ -99,7 +102,8 @@ def search_within_bounds(job: Job, search: Search, bounds: Bounds) -> Answer:
         unit = request.total_size / engine.n_items  # of the sizes that the user gave; 1 where items are counted
         whole = f"{engine.n_items} items are" if engine.size is None else f"a total size of {request.total_size:.6g} is"
         search.remark(f"{outside * unit:.6g} of {whole} out of the soft bounds.")
-    return Answer(found.centers, found.labels, found.prices, found.cost)
+    search.put(best=Answer(found.centers, found.labels, found.prices, found.cost), sketch=None)
+    return Stage.DONE
 
 
 def _rounded(
