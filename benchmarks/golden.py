@@ -91,10 +91,13 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 def main() -> int:
     """Fit every problem with both versions and say where they differ."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("sources", metavar="SRC", help="the folder with the package of the other version")
+    parser.add_argument("sources", nargs="?", metavar="SRC", help="the folder with the package of the other version")
     parser.add_argument("--groups", nargs="+", choices=GROUPS, default=list(GROUPS))
     parser.add_argument("--every", type=int, default=1, metavar="N", help="take every N-th problem")
     arguments = parser.parse_args()
+    if arguments.sources is None:
+        print("Nothing to compare with: name the folder with the package of another version.")
+        return 0
     different = 0
     for group in arguments.groups:
         names, tasks = zip(*islice(GROUPS[group](), 0, None, arguments.every), strict=True)
