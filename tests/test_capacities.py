@@ -38,6 +38,9 @@ def mean_distortion(X, labels):
     return partition_cost(X, labels, "none") / len(X)
 
 
+FEW = (10, 4, 3, 3)
+
+
 def groups(seed=0, sizes=(20, 8, 6, 6), n_dims=6):
     """Positive data in groups of unequal size."""
     rng = np.random.default_rng(seed)
@@ -71,7 +74,7 @@ def test_a_least_size_moves_the_cheapest_item():
 # -- the paper's genes ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("time", TIMES)
 @pytest.mark.parametrize(("capacity", "best"), [(18, STRICT), (19, WIDER), (None, FREE)])
 def test_genes_are_as_good_as_the_best_known(microarray, time, capacity, best):
@@ -90,7 +93,7 @@ def test_a_fraction_of_the_genes_is_a_strict_bound(microarray, time):
     assert model.counts_.max() <= 18
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(7)
 @pytest.mark.parametrize("time", TIMES)
 def test_flow_is_within_a_percent_on_genes(microarray, time):
     X = genes(microarray, time)
@@ -101,6 +104,7 @@ def test_flow_is_within_a_percent_on_genes(microarray, time):
     assert model.certificate_.kkt_residual <= flow.FlowParameters().tol
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("time", TIMES)
 def test_paper_s_own_algorithm_is_no_worse_than_printed(microarray, time):
     X = genes(microarray, time)
@@ -111,28 +115,29 @@ def test_paper_s_own_algorithm_is_no_worse_than_printed(microarray, time):
 # -- every configuration -------------------------------------------------------------------------------------
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("scaling", ["item", "none"])
 @pytest.mark.parametrize("orthogonal", ["samples", "features"])
 def test_bounds_and_certificate_hold(orthogonal, scaling, kind, weighted):
-    X = groups()
+    X = groups(sizes=FEW)
     X = X if orthogonal == "samples" else np.ascontiguousarray(X.T)
     weight = np.random.default_rng(1).gamma(1.0, size=len(X)) if weighted else None
     given = X if kind == "dense" else sparse.csr_array(X)
-    model = ONMF(4, orthogonal=orthogonal, scaling=scaling, capacity=12, min_size=8)
+    model = ONMF(4, orthogonal=orthogonal, scaling=scaling, capacity=6, min_size=4)
     model.fit(given, sample_weight=weight)
-    assert within(model, 8, 12)
+    assert within(model, 4, 6)
     assert model.certificate_.holds, str(model.certificate_)
     again = model.verify(given, sample_weight=weight)
     assert again.holds, str(again)
     assert_allclose(again.error, model.reconstruction_err_, rtol=1e-9)
     assert model.certificate_.bounds is not None
-    # The free fit of these groups has components of 20 and of 6.
+    # The free fit of these groups has components of 10 and of 3.
     assert model.certificate_.error > ONMF(4, orthogonal=orthogonal, scaling=scaling).fit(given, sample_weight=weight).reconstruction_err_
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("orthogonal", ["samples", "features"])
 @pytest.mark.parametrize("scaling", ["item", "none"])
 def test_flow_on_weighted_sparse_data_keeps_bounds(scaling, orthogonal):
@@ -146,17 +151,18 @@ def test_flow_on_weighted_sparse_data_keeps_bounds(scaling, orthogonal):
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("scaling", ["item", "none"])
 def test_sparse_and_dense_give_one_answer(scaling):
-    X = groups(1) * (np.random.default_rng(0).random((40, 6)) < 0.7)
-    fits = [ONMF(4, scaling=scaling, capacity=11).fit(A) for A in (X, sparse.csr_array(X))]
+    X = groups(1, FEW) * (np.random.default_rng(0).random((20, 6)) < 0.7)
+    fits = [ONMF(4, scaling=scaling, capacity=6).fit(A) for A in (X, sparse.csr_array(X))]
     assert_array_equal(fits[0].labels_, fits[1].labels_)
     assert_allclose(fits[0].reconstruction_err_, fits[1].reconstruction_err_, rtol=1e-9)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scaling", ["item", "none"])
 def test_both_precisions(scaling, dtype):
-    model = ONMF(4, scaling=scaling, capacity=11).fit(groups().astype(dtype))
-    assert within(model, 1, 11)
+    model = ONMF(4, scaling=scaling, capacity=6).fit(groups(sizes=FEW).astype(dtype))
+    assert within(model, 1, 6)
     assert model.certificate_.holds, str(model.certificate_)
     assert model.components_.dtype == dtype
 
@@ -171,6 +177,7 @@ def test_capacities_that_just_hold_all_items_are_all_tight(scaling, refine):
     assert_array_equal(uneven.counts_, [1, 5, 30, 4])
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("solver", ["dual", "cbf"])
 @pytest.mark.parametrize("capacity", [40, 10**30, 1.0])
 @pytest.mark.parametrize("scaling", ["item", "none"])
@@ -181,7 +188,7 @@ def test_capacity_for_all_equals_no_capacity(scaling, capacity, solver):
     assert_allclose(model.reconstruction_err_, free.reconstruction_err_, rtol=1e-10)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("scaling", ["item", "none"])
 @pytest.mark.parametrize(("capacity", "least"), [(12, 4), (0.3, 4), (25, 2), (1.0, 1)])
 def test_auto_starts_where_all_items_fit(scaling, capacity, least):
@@ -192,8 +199,8 @@ def test_auto_starts_where_all_items_fit(scaling, capacity, least):
 
 
 def test_auto_goes_past_max_components_when_the_items_need_it():
-    model = ONMF(scaling="none", capacity=5, max_components=2).fit(groups())
-    assert model.n_components_ == 8
+    model = ONMF(scaling="none", capacity=5, max_components=2).fit(groups(sizes=FEW))
+    assert model.n_components_ == 4
     assert_array_equal(model.counts_, 5)
 
 
@@ -203,7 +210,7 @@ def test_auto_needs_one_bound_for_all(name):
         ONMF(**{name: [20, 20, 20]}).fit(groups())
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(7)
 @pytest.mark.parametrize("solver", ["dual", "cbf"])
 @pytest.mark.parametrize("refine", [False, True])
 @pytest.mark.parametrize("scaling", ["item", "none"])
@@ -216,8 +223,8 @@ def test_component_j_keeps_bound_j(scaling, refine, solver):
 
 @pytest.mark.parametrize("orthogonal", ["samples", "features"])
 def test_components_with_one_bound_are_ordered_by_mass(orthogonal):
-    X = groups() if orthogonal == "samples" else groups().T
-    model = ONMF(4, capacity=12, orthogonal=orthogonal).fit(X)
+    X = groups(sizes=FEW) if orthogonal == "samples" else groups(sizes=FEW).T
+    model = ONMF(4, capacity=6, orthogonal=orthogonal).fit(X)
     squares = (X**2).sum(axis=1 if orthogonal == "samples" else 0)
     mass = np.bincount(model.labels_, squares)
     assert (np.diff(mass) <= 0).all()
@@ -225,8 +232,8 @@ def test_components_with_one_bound_are_ordered_by_mass(orthogonal):
 
 @pytest.mark.parametrize("scaling", ["item", "none"])
 def test_one_row_is_predicted_and_transformed_after_a_constrained_fit(scaling):
-    X = groups()
-    model = ONMF(4, scaling=scaling, capacity=10).fit(X)
+    X = groups(sizes=FEW)
+    model = ONMF(4, scaling=scaling, capacity=5).fit(X)
     for row in X[:5]:
         (label,) = model.predict(row[None])
         T = model.transform(row[None])
@@ -279,6 +286,7 @@ def test_nearest_rounding_reports_what_it_exceeds():
     assert not model.verify(X).holds
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("solver", ["dual", "cbf"])
 @pytest.mark.parametrize("seed", range(3))
 def test_nearest_rounding_says_nothing_when_nothing_is_exceeded(seed, solver):
@@ -381,6 +389,7 @@ def test_flow_reads_its_constants(monkeypatch):
     assert {name: getattr(seen[0], name) for name in options} == options
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("orthogonal", ["samples", "features"])
 @pytest.mark.parametrize("scaling", ["item", "none"])
 @pytest.mark.parametrize(("capacity", "n_components"), [(5, 2), (4, 3), (0.3, 4), (1, 10)])
@@ -397,6 +406,7 @@ def test_equal_items_get_as_many_components_as_the_capacity_needs(capacity, n_co
 # -- odd data ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("solver", ["dual", "cbf"])
 @pytest.mark.parametrize("scaling", ["item", "none"])
 def test_zero_rows_are_counted(scaling, solver):
@@ -440,22 +450,30 @@ def test_one_component_one_item_and_one_each():
     assert_allclose(each.reconstruction_err_, 0, atol=1e-9 * np.linalg.norm(X))
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("solver", ["dual", "cbf"])
 @pytest.mark.parametrize("scaling", ["item", "none"])
 def test_the_same_again(scaling, solver):
-    fits = [ONMF(4, scaling=scaling, capacity=11, solver=solver, n_jobs=jobs).fit(groups()) for jobs in (1, 2)]
+    fits = [ONMF(4, scaling=scaling, capacity=6, solver=solver, n_jobs=jobs).fit(groups(sizes=FEW)) for jobs in (1, 2)]
     for other in fits[1:]:
         assert_array_equal(other.labels_, fits[0].labels_)
         assert_array_equal(other.components_, fits[0].components_)
 
 
-@pytest.mark.thinned(2)
-@pytest.mark.parametrize("scaling", ["item", "none"])
-def test_more_items_than_the_annealing_sees(scaling):
-    X = groups(sizes=(360, 120, 80, 40))
-    model = ONMF(4, scaling=scaling, capacity=150).fit(X)
-    assert_array_equal(model.counts_, 150)
+@pytest.mark.parametrize(
+    ("scaling", "sizes"),
+    [
+        ("item", (90, 30, 15)),
+        pytest.param("item", (360, 120, 80, 40), marks=pytest.mark.long),
+        pytest.param("none", (360, 120, 80, 40), marks=pytest.mark.long),
+    ],
+    ids=str,
+)
+def test_more_items_than_the_annealing_sees(scaling, sizes):
+    X = groups(sizes=sizes)
+    places = len(X) // len(sizes)
+    model = ONMF(len(sizes), scaling=scaling, capacity=places).fit(X)
+    assert_array_equal(model.counts_, places)
     assert model.certificate_.holds, str(model.certificate_)
 
 

@@ -193,6 +193,7 @@ class TestFitted:
             assert_array_equal(twin.transform(X), model.transform(X))
             assert twin.verify(X) == model.verify(X)
 
+    @pytest.mark.thinned(3)
     def test_parameters_that_change_only_the_way(self, orthogonal, scaling):
         # Separated components are found by every schedule, refined or not, and by every sample.
         X, model = fitted(orthogonal, scaling)

@@ -249,6 +249,7 @@ def test_read_only_memmap_works(orthogonal, scaling, tmp_path):
     assert_array_equal(model.components_, ONMF(3, orthogonal=orthogonal, scaling=scaling).fit(X).components_)
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("dtype", [np.float16, np.int8, np.uint8, np.int64, bool, ">f4", np.longdouble])
 @every_form
 def test_other_dtypes_agree(orthogonal, scaling, dtype):
@@ -275,6 +276,7 @@ def test_data_frames_agree(orthogonal, scaling):
         assert_array_equal(model.feature_names_in_, names)
 
 
+@pytest.mark.thinned(3)
 @every_form
 def test_x_is_never_changed(orthogonal, scaling):
     X = oriented(separated(scaling), orthogonal)
@@ -435,6 +437,7 @@ def test_fewer_items_than_dimensions(orthogonal, scaling):
     assert_sound(model, items.X, orthogonal)
 
 
+@pytest.mark.thinned(3)
 @every_form
 def test_hundred_thousand_dimensions_and_ten_items(orthogonal, scaling):
     data = make_onmf(10, 100_000, 2, noise=1.0, sizes=(3, 2), random_state=0)
@@ -443,6 +446,7 @@ def test_hundred_thousand_dimensions_and_ten_items(orthogonal, scaling):
     assert_sound(model, data.X, orthogonal)
 
 
+@pytest.mark.thinned(3)
 @every_form
 def test_mirror_symmetric_and_isotropic_data(orthogonal, scaling):
     # a square and its centre's mirror images: every direction is as good as another
@@ -519,6 +523,7 @@ def test_one_outlier_among_directions(orthogonal):
     assert_sound(model, far, orthogonal)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("scaling", ["item", "none"])
 def test_ten_items_repeated_a_hundred_thousand_times(scaling):
     distinct = np.random.default_rng(0).gamma(2.0, size=(10, 3))
@@ -532,6 +537,7 @@ def test_ten_items_repeated_a_hundred_thousand_times(scaling):
     assert auto.status_.startswith("Converged. 10 components stand out")
 
 
+@pytest.mark.thinned(7)
 @every_form
 @pytest.mark.parametrize("seed", range(5))
 def test_component_that_empties_is_refilled(orthogonal, scaling, seed):
@@ -596,6 +602,7 @@ def centers_in_extended_precision(items, labels, scaling):
     return means
 
 
+@pytest.mark.thinned(5)
 @every_form
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("dtype", "offset", "size"), [(np.float64, 1e8, 1.0), (np.float32, 1e6, 100.0)])
@@ -857,6 +864,7 @@ def test_error_in_a_thread_is_raised_and_leaves_none(many_blocks, monkeypatch):
     assert blas_threads() == before
 
 
+@pytest.mark.thinned(3)
 @every_form
 def test_global_state_is_as_before(orthogonal, scaling):
     np.random.seed(5)  # noqa: NPY002 - the state that must not be touched

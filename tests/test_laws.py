@@ -85,6 +85,7 @@ def test_weighted_vs_repeated_by_hand():
     assert_allclose(weighted.components_, repeated.components_, rtol=ROUNDING)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("make", [separated_items, cloud_items])
 @pytest.mark.parametrize("n_components", [3, "auto"])
 def test_weighted_vs_repeated(orthogonal, scaling, make, n_components):
@@ -102,6 +103,7 @@ def test_weighted_vs_repeated(orthogonal, scaling, make, n_components):
     assert_allclose(weighted.critical_betas_, repeated.critical_betas_, rtol=0.03)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("make", [separated_items, cloud_items])
 def test_common_weight_changes_nothing(orthogonal, scaling, make):
     X = oriented(make(scaling), orthogonal)
@@ -128,7 +130,7 @@ def test_common_weight_of_any_size_changes_no_bit(orthogonal, scaling, bounds, e
     assert found.verify(X, sample_weight=np.ldexp(weight, exponent)).holds
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(7)
 @pytest.mark.parametrize("make", [separated_items, cloud_items])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("seed", range(3))
@@ -150,7 +152,7 @@ def test_order_of_rows_and_columns_changes_only_rounding(orthogonal, scaling, ma
 # -- scale --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(7)
 @pytest.mark.parametrize("make", [separated_items, cloud_items])
 @pytest.mark.parametrize("exponent", [-900, -3, 1, 40, 900])
 def test_power_of_two_scale_changes_no_bit(orthogonal, scaling, make, exponent):
@@ -176,6 +178,7 @@ def test_power_of_two_scale_changes_no_bit_of_float32(orthogonal, scaling, expon
     assert_array_equal(np.ldexp(model.components_, -unit), plain.components_)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("factor", [1e-200, 1e200])
 @pytest.mark.parametrize("make", [separated_items, cloud_items])
 def test_any_scale_changes_only_rounding(orthogonal, scaling, make, factor):
@@ -230,7 +233,7 @@ STORAGES = [
 ]
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(7)
 @pytest.mark.parametrize("store", STORAGES)
 def test_sparse_equals_dense(orthogonal, scaling, store):
     X = oriented(sparse_items(scaling), orthogonal)
@@ -243,6 +246,7 @@ def test_sparse_equals_dense(orthogonal, scaling, store):
     assert model.verify(stored).holds, str(model.verify(stored))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("n_components", [3, "auto"])
 def test_sparse_equals_dense_with_weights(orthogonal, scaling, n_components):
     X = oriented(sparse_items(scaling), orthogonal)
@@ -300,6 +304,7 @@ def cut_blocks(monkeypatch, size):
     monkeypatch.setattr(base, "MAX_BLOCK", size)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("make", "store"), [(sparse_items, sparse.csr_array), (cloud_items, np.asarray)])
 def test_result_equal_in_diff_n_threads(monkeypatch, orthogonal, scaling, make, store):
     cut_blocks(monkeypatch, 5)
@@ -323,6 +328,7 @@ def test_result_equal_in_diff_n_threads_of_real_blocks(scaling):
     assert_array_equal(two.components_, one.components_)
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("size", [1, 7, 64])
 def test_size_of_blocks_changes_only_rounding(monkeypatch, orthogonal, scaling, size):
     X = oriented(separated_items(scaling), orthogonal)
@@ -360,7 +366,7 @@ def test_transform_of_the_training_data_reproduces_the_fit(orthogonal, scaling, 
         assert_array_equal(model.components_.argmax(axis=0), model.labels_)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(7)
 @pytest.mark.parametrize("seed", range(5))
 def test_exact_data_are_recovered_up_to_permutation(orthogonal, scaling, seed):
     # Rows c_l, or θ c_l, with 4 directions c: the factorisation is unique up to the order of the components
@@ -388,7 +394,7 @@ def test_exact_data_are_recovered_up_to_permutation(orthogonal, scaling, seed):
 # -- the certificate ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(7)
 @pytest.mark.parametrize("make", [separated_items, sparse_items, cloud_items])
 @pytest.mark.parametrize("n_components", [1, 3, "auto"])
 def test_certificate_holds(orthogonal, scaling, make, n_components):
@@ -398,6 +404,7 @@ def test_certificate_holds(orthogonal, scaling, make, n_components):
     assert model.verify(X) == model.certificate_
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_certificate_holds_for_many_components(orthogonal, scaling, dtype):
     X = oriented(cloud_items(scaling, n=120), orthogonal).astype(dtype)
@@ -434,6 +441,7 @@ def shuffled(model):
     model.labels_ = model.labels_[::-1]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("tamper", [turned, stretched, negative, overlapping, replaced, mislabelled, shuffled])
 @pytest.mark.parametrize("make", [separated_items, sparse_items])
 def test_certificate_fails_for_a_model_that_was_tampered_with(orthogonal, scaling, make, tamper):
@@ -460,6 +468,7 @@ def test_claims_that_fail_are_named():
     assert all(f"[FAILS] {claim}" in str(certificate) for claim in failed)
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("n", [30, 60])
 @pytest.mark.parametrize("p", [4, 40])
 def test_error_lies_above_the_lower_bound(orthogonal, scaling, n, p):

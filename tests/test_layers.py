@@ -18,6 +18,7 @@ FLOORS = [
     {"distortion"},
     {"passes.audit", "passes.critical", "passes.hard", "passes.moves", "passes.priced", "passes.samples", "passes.several", "passes.soft"},
     {"passes.swaps"},
+    {"engines.compiled"},
     {"search"},
     {"model"},
     {"estimator", "metrics", "datasets", "io"},
@@ -27,7 +28,7 @@ FLOORS = [
     {"__main__"},
 ]
 # Imported when they are used, because they need an extra, or take long.
-WHEN_USED = {"plot", "report", "cli.app"}
+WHEN_USED = {"plot", "report", "cli.app", "engines.kernels"}
 
 
 def name_of(path):

@@ -10,9 +10,9 @@ from orthonmf.exceptions import NothingStandsOutWarning
 MAX_COMPONENTS = 30
 
 
-def fitted(X, reading="auto", weight=None, **parameters):
+def fitted(X, reading="auto", weight=None, max_components=MAX_COMPONENTS, **parameters):
     # The refinement does not change the number.
-    return ONMF(n_components=reading, max_components=MAX_COMPONENTS, refine=False, **parameters).fit(X, sample_weight=weight)
+    return ONMF(n_components=reading, max_components=max_components, refine=False, **parameters).fit(X, sample_weight=weight)
 
 
 def curve(model):
@@ -78,17 +78,14 @@ def test_data_sets_of_the_paper_have_20(which, seeds, reading):
 
 @pytest.mark.parametrize("reading", READINGS)
 @seeds(1, 5)
+@pytest.mark.parametrize("noise", [0.5, *(pytest.param(noise, marks=LONG) for noise in (0.01, 1.0))])
 @pytest.mark.parametrize("k", [3, *(pytest.param(k, marks=LONG) for k in (5, 8, 12, 20))])
-def test_gamma_centres_with_scales_and_noise(k, seeds, reading):
-    cases = (
-        (f"noise {noise}, seed {seed}", make_onmf(800, 20, k, noise=noise, item_scale=10, random_state=seed).X)
-        for noise in (0.01, 0.5, 1.0)
-        for seed in seeds
-    )
+def test_gamma_centres_with_scales_and_noise(k, noise, seeds, reading):
+    cases = ((f"seed {seed}", make_onmf(800, 20, k, noise=noise, item_scale=10, random_state=seed).X) for seed in seeds)
     assert wrong(cases, k, reading=reading) == []
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("sizes", [(20, 5, 1), (20, 5, 1, 10, 3)], ids=str)
 @pytest.mark.parametrize("noise", [0.5, 1.0])
 @seeds(1, 5)
@@ -105,6 +102,7 @@ def blocks(sizes, rng, low, high, width=4):
     return np.repeat(np.eye(len(sizes)), width, axis=1)[labels] * rng.uniform(low, high, size=(len(labels), width * len(sizes)))
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("background", [0.0, 0.02])
 @pytest.mark.parametrize("sizes", [(30, 30, 30), (30,) * 5, (45, 44, 10), (10, 10, 10)], ids=str)
 @seeds(1, 4)
@@ -115,6 +113,7 @@ def test_disjoint_blocks_are_counted(sizes, background, seeds):
     assert wrong(cases, len(sizes), reading="persistence") == []
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("background", [0.0, 0.02])
 @pytest.mark.parametrize("sizes", [(30, 30, 30), (30,) * 5, (45, 44, 10)], ids=str)
 @seeds(1, 4)
@@ -135,6 +134,7 @@ def test_blocks_by_hand():
     np.testing.assert_allclose(model.critical_betas_[0], 0.5)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("reading", ["auto", "persistence"])
 @pytest.mark.parametrize("scaling", ["item", "none"])
 def test_the_unit_of_the_weights_does_not_matter(reading, scaling):
@@ -150,7 +150,7 @@ def test_the_unit_of_the_weights_does_not_matter(reading, scaling):
 def test_nested_groups_show_both_levels(scaling, seeds):
     found = {}
     for seed in seeds:
-        data = make_nested(800, 20, group_spread=10, cluster_spread=2, noise_spread=0.2, random_state=seed)
+        data = make_nested(320, 20, group_spread=10, cluster_spread=2, noise_spread=0.2, random_state=seed)
         model = fitted(data.X, scaling=scaling)
         found[seed] = (model.levels_.tolist(), peaks(model))
     assert found == dict.fromkeys(seeds, ([16, 4], [16, 4]))
@@ -165,6 +165,7 @@ class TestWithoutAnAnswer:
         assert "All items are equal" in model.status_
         assert model.persistence_.size == 0
 
+    @pytest.mark.thinned(5)
     @pytest.mark.parametrize("seed", range(3))
     @pytest.mark.parametrize("p", [3, 20])
     def test_one_blob_has_no_number(self, scaling, p, seed):
@@ -175,13 +176,14 @@ class TestWithoutAnAnswer:
         assert "Nothing stands out" in model.status_
 
     @seeds(1, 3)
-    @pytest.mark.parametrize("p", [3, 20])
+    @pytest.mark.parametrize("p", [pytest.param(3, marks=LONG), 20])
     def test_in_one_blob_nothing_persists(self, scaling, p, seeds):
         X = 20 + np.random.default_rng(seeds[0]).normal(size=(300, p))
         paper = fitted(X, "persistence", scaling=scaling)
         assert "Nothing persists" in paper.status_, curve(paper)
         assert paper.persistence_.max() < np.log(2)
 
+    @pytest.mark.thinned(5)
     @pytest.mark.parametrize("seed", range(3))
     def test_distinct_items_repeated_are_counted(self, scaling, seed):
         rng = np.random.default_rng(seed)
@@ -203,19 +205,19 @@ def test_scaled_copies_of_few_directions_are_counted():
 @pytest.mark.parametrize("scaling", ["item", "none"])
 def test_number_does_not_depend_on_the_units(scaling):
     X = make_nested(120, 12, n_groups=2, n_clusters=3, random_state=0).X
-    model = fitted(X, scaling=scaling)
+    model = fitted(X, scaling=scaling, max_components=8)
     assert model.n_components_ == 6
     for scale in (2.0**-500, 2.0**500):  # exact: every bit of the annealing is the same
-        np.testing.assert_array_equal(fitted(X * scale, scaling=scaling).persistence_, model.persistence_)
+        np.testing.assert_array_equal(fitted(X * scale, scaling=scaling, max_components=8).persistence_, model.persistence_)
     for scale in (1e-150, 1e150):  # rounded: transitions of the noise may change places, those of the groups not
-        scaled = fitted(X * scale, scaling=scaling)
+        scaled = fitted(X * scale, scaling=scaling, max_components=8)
         assert scaled.n_components_ == 6
         np.testing.assert_allclose(scaled.persistence_[:5], model.persistence_[:5], rtol=1e-3, atol=1e-3)
 
 
 def test_number_is_the_same_for_features():
-    X = make_nested(200, 12, n_groups=2, n_clusters=3, random_state=0).X
-    rows, columns = fitted(X), fitted(np.ascontiguousarray(X.T), orthogonal="features")
+    X = make_nested(60, 12, n_groups=2, n_clusters=3, random_state=0).X
+    rows, columns = fitted(X, max_components=8), fitted(np.ascontiguousarray(X.T), max_components=8, orthogonal="features")
     np.testing.assert_allclose(columns.critical_betas_, rows.critical_betas_, rtol=1e-9)
     np.testing.assert_array_equal(columns.labels_, rows.labels_)
 

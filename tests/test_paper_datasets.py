@@ -24,6 +24,7 @@ def test_noise_floor_by_hand():
     assert abs(model.reconstruction_err_ / np.linalg.norm(data.X) - floor) <= 1e-9 * floor
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("which", [1, 2, 3, 4])
 @pytest.mark.parametrize("seeds", [range(4), pytest.param(range(4, SEEDS), marks=pytest.mark.long)], ids=["first", "others"])

@@ -25,6 +25,12 @@ def plt():
     pyplot.close("all")
 
 
+@pytest.fixture(scope="module", params=["samples", "features"])
+def few_components(request, tmp_path_factory):
+    """Cells whose number of components was found, one fit for all figures."""
+    return cells(tmp_path_factory.mktemp("cells"), orthogonal=request.param, max_components=4)
+
+
 def cells(tmp_path, **params):
     """Factorised cells after a round trip through a file."""
     adata = anndata.AnnData(X)
@@ -42,11 +48,9 @@ def test_by_hand(tmp_path, plt):
 
 
 @pytest.mark.parametrize("name", ["persistence", "number", "bifurcation", "history", "sizes", "components"])
-@pytest.mark.parametrize("orthogonal", ["samples", "features"])
-def test_draws_on_the_axis_given(tmp_path, plt, name, orthogonal):
-    adata = cells(tmp_path, orthogonal=orthogonal, max_components=4)
+def test_draws_on_the_axis_given(few_components, plt, name):
     axis = plt.figure().subplots()
-    assert getattr(orthonmf.pl, name)(adata, ax=axis).ax_ is axis
+    assert getattr(orthonmf.pl, name)(few_components, ax=axis).ax_ is axis
 
 
 @pytest.mark.parametrize(

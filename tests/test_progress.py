@@ -10,6 +10,7 @@ from orthonmf.progress import StopRequested, listening, plane
 X = np.array([[1.0, 0.0], [2.0, 0.1], [0.0, 1.0], [0.1, 3.0]])
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("scaling", ["item", "none"])
 @pytest.mark.parametrize("factor", [1.0, 1000.0])
 def test_what_is_heard_is_the_history(scaling, factor):

@@ -43,6 +43,7 @@ def _array_api_allowed(monkeypatch):
     monkeypatch.setitem(os.environ, "SCIPY_ARRAY_API", "1")
 
 
+@pytest.mark.thinned(2)
 @parametrize_with_checks(
     [ONMF(n_components=2, capacity=0.6), ONMF(n_components=2, min_size=0.4)],
     expected_failed_checks=expected_failures,

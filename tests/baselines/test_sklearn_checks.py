@@ -37,6 +37,7 @@ def _array_api_allowed(monkeypatch):
     monkeypatch.setitem(os.environ, "SCIPY_ARRAY_API", "1")
 
 
+@pytest.mark.thinned(4)
 @parametrize_with_checks(CONFIGURATIONS, expected_failed_checks=expected_failures)
 def test_scikit_learn_check(estimator, check):
     check(estimator)

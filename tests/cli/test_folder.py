@@ -225,6 +225,7 @@ def test_drafts_of_a_command_that_was_killed_go_and_nothing_else(tmp_path):
 # -- signals ------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
 @pytest.mark.parametrize("step", ["write_report", "write_table", "fitted"])
 def test_a_signal_leaves_the_old_files_and_no_draft(name, code, step, matrix, fitted, monkeypatch, capfd):

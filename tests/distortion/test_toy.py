@@ -22,7 +22,9 @@ def blobs(seed=0):
 
 
 @pytest.mark.usefixtures("losses")
-@pytest.mark.parametrize("parameters", [{"n_components": 5}, {"n_components": "persistence"}, {"n_components": 4, "capacity": 22}], ids=str)
+@pytest.mark.parametrize(
+    "parameters", [{"n_components": 5}, {"n_components": "persistence", "max_components": 8}, {"n_components": 4, "capacity": 22}], ids=str
+)
 def test_the_answer_is_that_of_stretched_data(parameters):
     X = blobs()
     found = ONMF(scaling="weighted", **parameters).fit(X)

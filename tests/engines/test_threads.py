@@ -77,7 +77,7 @@ def predict():
 
 
 MODEL = ONMF(2, n_jobs=2).fit(X)
-WORKS = [use_a_team, use_two_teams, predict]
+WORKS = [pytest.param(use_a_team, marks=pytest.mark.long), use_two_teams, predict]
 
 
 def interrupted(work, at):

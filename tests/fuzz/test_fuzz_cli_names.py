@@ -88,7 +88,7 @@ def test_tables(seed, tmp_path):
     check_visible(seed)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("seed", range(4))
 def test_commands(seed, tmp_path, capfd):
     check_commands(seed, tmp_path, capfd)

@@ -104,6 +104,7 @@ def check(place, others, number, chosen):
         folder.mkdir(parents=True, exist_ok=True)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("others", ["none", "old", "mixed"])
 def test_a_signal_at_some_lines(place, others, seed):

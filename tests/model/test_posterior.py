@@ -64,6 +64,7 @@ def test_one_component_by_hand():
         assert_array_equal(model.predict_proba(np.ones((4, model.n_features_in_))), np.ones((4, 1)))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_what_is_probable_is_as_frequent(scaling, seed):
     X, labels = overlapping(scaling, 12_000, sd=4.5, seed=seed, shares=(0.6, 0.3, 0.1) if seed else None)
@@ -88,6 +89,7 @@ def test_posteriors_that_are_known_are_found():
     assert np.abs(matched(found, labels.astype(int))[:, 1] - true).max() < 0.06
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_mixture_agrees_with_itself(scaling, seed):
     X, _ = overlapping(scaling, 400, p=6, sd=3.0, seed=seed)
@@ -158,6 +160,7 @@ def test_the_order_of_items_does_not_matter(scaling):
     assert_allclose(one.margin_[order], other.margin_, atol=1e-9)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("power", [-900, -3, 5, 900])
 def test_a_power_of_two_changes_no_bit(scaling, power):
     X, _ = overlapping(scaling, 60, p=4)

@@ -295,10 +295,12 @@ class TestDamage:
         assert self.refuses(content + b"\0")
         assert self.refuses(content + content)
 
-    def test_a_flip_under_a_new_digest_is_refused_or_harmless(self, content, path):
+    @pytest.mark.thinned(4)
+    @pytest.mark.parametrize("first", [0, 3, 6, 9])
+    def test_a_flip_under_a_new_digest_is_refused_or_harmless(self, content, path, first):
         # Whoever makes the digest anew may change a number, but meets our error or a model that keeps the laws: nothing else.
         loaded = 0
-        for place in range(0, len(content) - 64, 3):
+        for place in range(first, len(content) - 64, 12):
             damaged = bytearray(content)
             damaged[place] ^= 1 << place % 7
             path.write_bytes(sealed(bytes(damaged)))
@@ -309,7 +311,7 @@ class TestDamage:
             loaded += 1
             assert set(model.labels_) == {0, 1}
             assert (model.components_ >= 0).all()
-        assert 0 < loaded < len(content) / 15  # digits of a float, and what zip says twice or nobody reads, such as times
+        assert 0 < loaded < len(content) / 60  # digits of a float, and what zip says twice or nobody reads, such as times
 
 
 class TestMalice:

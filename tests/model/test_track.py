@@ -21,6 +21,7 @@ def written(beta, ids, positions, splits=()):
     }
 
 
+@pytest.mark.long
 def test_examples_run():
     assert doctest.testmod(track).failed == 0
 
@@ -79,6 +80,7 @@ def test_the_start_leaves_some_trunk():
     assert Track.of(written([1, 2], [(0,), (0,)], [[0], [0]])).start(1) == 0
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_branches_merge_and_never_part_backwards(seed):
     model = ONMF(scaling="none").fit(make_nested(64, 10, random_state=seed).X)

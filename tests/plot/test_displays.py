@@ -249,8 +249,9 @@ def test_captions_and_names_with_dollars_are_no_formulas(image_shape):
 def test_errors_only_of_numbers_that_can_be_asked_for():
     few = X[:4]
     assert ErrorDisplay.from_estimator(ONMF(3).fit(few), few).n_components.tolist() == [1, 2, 3, 4]
-    bounded = ONMF(3, capacity=[30, 20, 14]).fit(X)
-    assert ErrorDisplay.from_estimator(bounded, X).n_components.tolist() == [3]
+    some = X[:9]
+    bounded = ONMF(3, capacity=[4, 3, 2]).fit(some)
+    assert ErrorDisplay.from_estimator(bounded, some).n_components.tolist() == [3]
 
 
 def test_numbers_that_the_bounds_rule_out_are_passed_over():
@@ -293,6 +294,7 @@ def test_the_figure_is_not_blank_and_nothing_is_cut_off(display, nested, tmp_pat
     assert (edge == 1).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("display", [*DISPLAYS, ErrorDisplay])
 def test_examples_run(display):
     assert doctest.testmod(sys.modules[display.__module__]).failed == 0

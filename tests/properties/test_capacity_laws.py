@@ -16,6 +16,7 @@ from orthonmf import ONMF
 ROUNDING = 1e-9
 # A fit is a search of some tenths of a second.
 FITS = settings(max_examples=20)
+LONG = pytest.mark.long
 
 
 def items(n, p=3):
@@ -36,12 +37,13 @@ def fitted(X, lower, upper, **options):
     return ONMF(len(upper), capacity=list(upper), min_size=list(lower), **options).fit(X)
 
 
-@pytest.mark.thinned(2)
-@pytest.mark.parametrize("scaling", ["item", "none"])
+@pytest.mark.parametrize(
+    ("scaling", "most_items"), [("item", 8), pytest.param("item", 14, marks=LONG), pytest.param("none", 14, marks=LONG)]
+)
 @FITS
-@given(problem=problems())
-def test_every_feasible_bound_is_kept_and_certified(scaling, problem):
-    X, lower, upper = problem
+@given(data=st.data())
+def test_every_feasible_bound_is_kept_and_certified(scaling, most_items, data):
+    X, lower, upper = data.draw(problems(most_items))
     model = fitted(X, lower, upper, scaling=scaling)
     counts = np.bincount(model.labels_, minlength=len(upper))
     assert (counts <= upper).all()
@@ -49,13 +51,14 @@ def test_every_feasible_bound_is_kept_and_certified(scaling, problem):
     assert model.certificate_.holds, str(model.certificate_)
 
 
-@pytest.mark.thinned(2)
-@pytest.mark.parametrize("rounding", ["exact", "nearest"])
+@pytest.mark.parametrize(
+    ("rounding", "beta_stop"), [("exact", 10.0), pytest.param("exact", 1e3, marks=LONG), pytest.param("nearest", 1e3, marks=LONG)]
+)
 @settings(max_examples=6)  # the flow takes seconds
 @given(problem=problems())
-def test_the_flow_keeps_every_feasible_bound(rounding, problem):
+def test_the_flow_keeps_every_feasible_bound(rounding, beta_stop, problem):
     X, lower, upper = problem
-    options = {"beta_stop": 1e3}
+    options = {"beta_stop": beta_stop}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)  # the flow says where it used up its steps; its bounds are kept all the same
@@ -66,12 +69,13 @@ def test_the_flow_keeps_every_feasible_bound(rounding, problem):
     assert model.certificate_.claims["every size is within its bounds"] == kept
 
 
-@pytest.mark.thinned(2)
-@pytest.mark.parametrize("scaling", ["item", "none"])
+@pytest.mark.parametrize(
+    ("scaling", "most_items"), [("none", 8), pytest.param("none", 14, marks=LONG), pytest.param("item", 14, marks=LONG)]
+)
 @FITS
-@given(problem=problems(), random=st.randoms(use_true_random=False))
-def test_permuted_bounds_permute_the_answer(scaling, problem, random):
-    X, lower, upper = problem
+@given(data=st.data(), random=st.randoms(use_true_random=False))
+def test_permuted_bounds_permute_the_answer(scaling, most_items, data, random):
+    X, lower, upper = data.draw(problems(most_items))
     order = random.sample(range(len(upper)), len(upper))
     model, permuted = (
         fitted(X, lower, upper, scaling=scaling),

@@ -38,7 +38,7 @@ def reports(tmp_path_factory):
     """Three models: one whose number was found, one with bounds and unkind names, one with a single component."""
     folder = tmp_path_factory.mktemp("reports")
     digits = load_digits().data[:60]
-    write_report(ONMF(scaling="none").fit(make_nested(64, 10, random_state=0).X), folder / "nested.html")
+    write_report(ONMF(scaling="none", max_components=18).fit(make_nested(64, 10, random_state=0).X), folder / "nested.html")
     bounded = ONMF(5, capacity=20, min_size=5).fit(digits)
     attacks = ["<script>document.title = 'taken'</script>", "</script><img src=x onerror=\"document.title = 'taken'\">", *LONG[2:]]
     write_report(bounded, folder / "bounded.html", feature_names=attacks, item_names=LONG[:60], title="<b>Bounded</b>")

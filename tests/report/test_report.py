@@ -67,11 +67,11 @@ def models():
         "one": lambda: ONMF(1).fit(X),
         "alike": lambda: ONMF().fit(np.ones((5, 3))),
         "bounded": lambda: ONMF(4, capacity=20, min_size=5).fit(X),
-        "named bounds": lambda: ONMF(3, capacity=[30, 20, 10]).fit(X),
+        "named bounds": lambda: ONMF(3, capacity=[12, 8, 4]).fit(X[:24]),
         "soft": lambda: ONMF(3, capacity=0.25, capacity_penalty=0.1).fit(X[:24]),
         "sizes": lambda: ONMF(3, capacity=0.25, capacity_penalty=0.1).fit(X, item_size=X.sum(axis=1)),
         "features": lambda: ONMF(4, orthogonal="features", scaling="none").fit(X),
-        "flow": lambda: ONMF(2, capacity=35, solver="cbf", tol=1e-3).fit(X),
+        "flow": lambda: ONMF(2, capacity=14, solver="cbf", tol=1e-3).fit(X[:24]),
         "tiny": lambda: ONMF(3, scaling="none").fit(X * 1e-200),
         "steps": lambda: ONMF(3, schedule=1.3).fit(X),
         "persistence": lambda: ONMF("persistence", max_components=6).fit(X),
@@ -84,6 +84,7 @@ def model(request):
     return models()[request.param]()
 
 
+@pytest.mark.long
 def test_examples_run():
     assert doctest.testmod(page).failed == 0
     assert doctest.testmod(report_text).failed == 0
@@ -222,7 +223,11 @@ def test_a_large_model_stays_small():
             "to be found from the data, as the one that persists longest, up to 4",
         ),
         ({"n_components": 3, "capacity": 0.5}, "Most in a component", "30 samples (0.5 of all)"),
-        ({"n_components": 3, "capacity": [30, 20, 15]}, "Most in a component", "30, 20, 15 samples, in the order of the components"),
+        (
+            {"n_components": 3, "capacity": [30, 20, 15], "refine": False},
+            "Most in a component",
+            "30, 20, 15 samples, in the order of the components",
+        ),
         ({"n_components": 3, "capacity": 60}, "Most in a component", "60, which excludes nothing"),
         ({"n_components": 3, "min_size": 10}, "Fewest in a component", "10 samples"),
         ({"n_components": 3, "orthogonal": "features"}, "What belongs to one component", "each feature, a column of X"),
@@ -242,6 +247,7 @@ def test_a_given_number_is_said_even_where_persistence_was_measured():
     assert why(ONMF(3, scaling="none", schedule=1.3).fit(NESTED))[0] == "3 components were asked for."
 
 
+@pytest.fixture(scope="module")
 def levelled():
     """Sixteen clusters, with what could be known of them set by hand."""
     model = ONMF(scaling="none", max_components=18).fit(NESTED)
@@ -250,8 +256,8 @@ def levelled():
     return model
 
 
-def test_the_answer_its_levels_and_how_sure_it_is_are_said():
-    text = " ".join(why(levelled()))
+def test_the_answer_its_levels_and_how_sure_it_is_are_said(levelled):
+    text = " ".join(why(levelled))
     for expected in (
         "16 is the finest number of components that a likelihood supports",
         "At a coarser level 8 or 4 components stand out as well",
@@ -262,11 +268,11 @@ def test_the_answer_its_levels_and_how_sure_it_is_are_said():
         assert expected in text
 
 
-def test_the_table_has_a_row_for_every_number_and_the_picture_marks_the_levels():
-    found = Page(render(levelled()))
+def test_the_table_has_a_row_for_every_number_and_the_picture_marks_the_levels(levelled):
+    found = Page(render(levelled))
     kinds = [attributes["class"] for attributes in found.tags("rect") if attributes.get("class", "").startswith("bar")]
     assert kinds.count("bar level") == 2
-    text = words_of(render(levelled()))
+    text = words_of(render(levelled))
     assert "BIC, less the best" in text
     assert "8 (coarser level)" in text
     assert "comes back in halves of the items: " in text

@@ -93,6 +93,7 @@ class TestSchedules:
 class TestThePaper:
     """Growth by a factor ζ = 1.05 and no refinement: the paper's annealing."""
 
+    @pytest.mark.thinned(4)
     @pytest.mark.parametrize("seed", range(5))
     def test_first_split_is_where_the_eigenvalue_says(self, scaling, seed):
         X = mirrored(seed, scaling)
@@ -101,12 +102,14 @@ class TestThePaper:
         # the grid is met up to one factor late; a child is seen when it pays by 1e-4, some 2 % above
         assert expected / GROWTH <= model.critical_betas_[0] <= expected * GROWTH
 
+    @pytest.mark.thinned(4)
     @pytest.mark.parametrize("seed", range(5))
     def test_first_split_is_never_later_than_the_eigenvalue_says(self, scaling, seed):
         X = groups(seed)
         model = ONMF(2, scaling=scaling, schedule=GROWTH, refine=False).fit(X)
         assert model.critical_betas_[0] <= first_critical(X, scaling) * GROWTH
 
+    @pytest.mark.thinned(4)
     @pytest.mark.parametrize("seed", range(5))
     def test_before_the_first_split_there_is_one_component_at_the_centre(self, scaling, seed):
         X = groups(seed)
@@ -118,6 +121,7 @@ class TestThePaper:
         places = np.array([history["projection"][i][0] for i in np.flatnonzero(before)])
         assert_allclose(places, np.broadcast_to(places[-1], places.shape), atol=1e-8 * np.linalg.norm(X, axis=1).max())
 
+    @pytest.mark.thinned(7)
     @pytest.mark.parametrize("seed", range(5))
     @pytest.mark.parametrize("below", [0.05, 0.5, 0.9])
     def test_below_the_first_critical_value_components_from_anywhere_meet_at_the_centre(self, scaling, below, seed):
@@ -149,7 +153,7 @@ class TestThePaper:
         assert model.n_components_ == 5
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("seed", range(4))
 def test_critical_values_do_not_depend_on_the_schedule(scaling, seed):
     # six groups and two components of noise
@@ -166,7 +170,7 @@ def test_critical_values_do_not_depend_on_the_schedule(scaling, seed):
     assert_allclose(coarse, near, rtol=0.06)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("seed", range(4))
 def test_there_are_never_more_components_than_asked_for(scaling, seed):
     # at growth 1.5 several children pay at once
@@ -175,6 +179,7 @@ def test_there_are_never_more_components_than_asked_for(scaling, seed):
         assert model.n_components_ == 8
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(4))
 def test_free_energy_falls_with_every_split_that_is_taken(scaling, seed):
     records = []
@@ -188,6 +193,7 @@ def test_free_energy_falls_with_every_split_that_is_taken(scaling, seed):
     assert min(falls) > 0
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(4))
 def test_transition_past_the_last_number_is_located_but_not_taken(scaling, seed):
     X = groups(seed)
@@ -207,6 +213,7 @@ class TestTree:
         assert tree(splits, (0, 1)) == [splits[0]]
         assert tree(splits, (0,)) == []
 
+    @pytest.mark.thinned(5)
     @pytest.mark.parametrize("seed", range(8))
     def test_leaves_are_the_components(self, scaling, seed):
         run = annealing(groups(seed), scaling)
@@ -221,6 +228,7 @@ class TestTree:
         births = {0: 0.0} | {split.child: split.beta for split in kept}
         assert all(births[split.parent] <= split.beta for split in kept)
 
+    @pytest.mark.thinned(3)
     @pytest.mark.parametrize("n_components", [6, "auto"])
     def test_history_holds_the_tree_of_the_components_that_were_found(self, scaling, n_components):
         X = make_nested(120, 12, n_groups=2, n_clusters=3, random_state=0).X
@@ -234,6 +242,7 @@ class TestTree:
         assert_allclose(np.sort(betas), model.critical_betas_[:5], rtol=1e-12)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("seed", range(3))
 def test_hardened_components_share_no_item(scaling, seed):
     run = annealing(groups(seed), scaling)

@@ -169,6 +169,7 @@ def test_rest_satisfies_the_equations_of_the_paper(scaling, beta, seed):
             assert abs(vectors[:, -1] @ center) > 1 - 1e-10
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("above", [1.003, 1.01])
 def test_just_above_a_transition_the_fast_way_ends_where_thousands_of_plain_steps_lead(scaling, above, seed):

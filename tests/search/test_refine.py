@@ -81,7 +81,7 @@ class TestBruteForce:
 
 
 class TestSmallProblems:
-    @pytest.mark.thinned(3)
+    @pytest.mark.thinned(7)
     @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
     def test_refinement_from_a_poor_start_finds_the_optimum(self, problem):
         engine, distortion = build(problem.X, problem.scaling, problem.weight)
@@ -90,7 +90,7 @@ class TestSmallProblems:
         assert found.cost <= start.cost
         assert_allclose(found.cost, problem.best.cost, rtol=ROUNDING, atol=1e-12 * np.sum(problem.X**2))
 
-    @pytest.mark.thinned(3)
+    @pytest.mark.thinned(5)
     @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
     def test_fit_finds_the_optimum(self, problem):
         model = ONMF(problem.n_components, scaling=problem.scaling)
@@ -120,6 +120,7 @@ def best_move(X, labels, scaling):
 @pytest.mark.parametrize("k", [3, 8])
 @pytest.mark.parametrize("cloud", CLOUDS)
 class TestClouds:
+    @pytest.mark.thinned(3)
     def test_no_single_move_pays_and_equal_items_stay_together(self, scaling, cloud, k, seed):
         X = CLOUDS[cloud](np.random.default_rng(seed))
         model = ONMF(k, scaling=scaling).fit(X)
@@ -129,7 +130,7 @@ class TestClouds:
         assert len(model.counts_) == k
         assert model.counts_.min() > 0
 
-    @pytest.mark.thinned(3)
+    @pytest.mark.thinned(7)
     def test_refinement_is_monotone_repeatable_and_finished(self, scaling, cloud, k, seed):
         X = CLOUDS[cloud](np.random.default_rng(seed))
         engine, distortion, start = random_start(X, scaling, k, seed)

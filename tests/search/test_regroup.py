@@ -81,6 +81,7 @@ def documents(n_items, n_words, n_topics, seed):
     return TfidfTransformer().fit_transform(sp.csr_array(counts)).astype(float)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_documents_of_more_topics_than_components(seed):
     X = documents(1200, 1000, 12, seed)

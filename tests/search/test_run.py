@@ -37,6 +37,7 @@ def after(ticks, X, monkeypatch, **parameters):
     return ONMF(time_limit=ticks, n_jobs=1, **parameters).fit(X)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.filterwarnings("ignore:ONMF did not converge. Stopped")
 @pytest.mark.parametrize(("orthogonal", "scaling"), [("samples", "item"), ("features", "none")])
 @pytest.mark.parametrize("bounds", BOUNDS)

@@ -79,6 +79,7 @@ class TestLaws:
         assert_array_equal(weighted.components_, repeated.components_)
         assert_array_equal(np.repeat(weighted.labels_, weight), repeated.labels_)
 
+    @pytest.mark.thinned(3)
     @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
     def test_order_of_rows(self, seed, scaling):
         rng = np.random.default_rng(seed)
@@ -133,7 +134,7 @@ def test_small_groups_far_away_get_components():
 
 
 def test_small_groups_far_away_are_counted():
-    X, _ = far_groups(200_000, 40)
+    X, _ = far_groups(100_000, 40)
     assert ONMF(scaling="none").fit(X).n_components_ == 6
 
 

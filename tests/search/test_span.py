@@ -96,7 +96,7 @@ def test_sparse_items_with_fewer_numbers_than_there_are_items_stay_as_they_are(t
 
 
 @SCALINGS
-@pytest.mark.parametrize("parameters", [{}, {"n_components": 5}, {"n_components": 4, "capacity": 12}])
+@pytest.mark.parametrize("parameters", [{"max_components": 6}, {"n_components": 5}, {"n_components": 4, "capacity": 12}])
 def test_same_answer_as_in_all_dimensions(scaling, parameters, monkeypatch):
     rng = np.random.default_rng(3)
     X = rng.gamma(1, 1, (4, 300))[rng.integers(4, size=40)] * rng.gamma(10, 0.1, (40, 1)) + 0.3 * rng.random((40, 300))

@@ -19,19 +19,20 @@ from orthonmf.search.run import Stage
 PROBLEMS = {
     "given": {"n_components": 5},
     "means": {"n_components": 5, "scaling": "none"},
-    "auto": {},
-    "persistence": {"n_components": "persistence"},
+    "auto": {"max_components": 8},
+    "persistence": {"n_components": "persistence", "max_components": 8},
     "annealed": {"n_components": 4, "refine": False},
-    "bounds": {"n_components": 5, "capacity": 30, "min_size": 10},
-    "soft": {"n_components": 5, "capacity": 20, "capacity_penalty": 0.1},
-    "flow": {"n_components": 3, "capacity": 50, "solver": "cbf"},
+    "bounds": {"n_components": 5, "capacity": 15, "min_size": 5},
+    "soft": {"n_components": 3, "capacity": 17, "capacity_penalty": 0.1},
+    "flow": {"n_components": 3, "capacity": 25, "solver": "cbf"},
     "wide": {"n_components": 3},
 }
+QUICK = ("given", "auto", "bounds", "annealed", "wide")
 
 
 def data(name):
     rng = np.random.default_rng(0)
-    n_items, n_dims = (20, 60) if name == "wide" else (120, 5)
+    n_items, n_dims = (20, 60) if name == "wide" else (60, 5)
     return np.maximum(rng.gamma(2, 1, (4, n_dims))[rng.integers(4, size=n_items)] + 0.5 * rng.standard_normal((n_items, n_dims)), 0)
 
 
@@ -66,23 +67,39 @@ def written(name):
 @pytest.fixture
 def small_samples(monkeypatch):
     """Samples that are searched even where there are few items."""
-    few = {"search_items": (30, 60, 90), "bounded_search_items": 64}
+    few = {"search_items": (15, 30, 45), "bounded_search_items": 32}
     for module in (stages, refine):
         monkeypatch.setattr(module, "BUDGET", BUDGET.__class__(**few))
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_continued_after_any_stage(small_samples, name):
+def whole_and_runs(name):
+    """What a fit finds in one go, and the run after every stage as another process reads it."""
     engine, request = fresh(name)
     with engine.team:
         whole = factorize(engine, request, Monitor())
     runs = [pickle.loads(run) for run in written(name)]
     assert len(runs) >= 3
     assert runs[-1].stage is Stage.DONE
+    return whole, runs
+
+
+def continued(name, run):
+    engine, request = fresh(name)
+    with engine.team:
+        return factorize(engine, request, Monitor(), run)
+
+
+@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in PROBLEMS])
+def test_continued_after_any_stage(small_samples, name):
+    whole, runs = whole_and_runs(name)
     for run in runs:
-        engine, request = fresh(name)
-        with engine.team:
-            assert_same(factorize(engine, request, Monitor(), run), whole)
+        assert_same(continued(name, run), whole)
+
+
+@pytest.mark.parametrize("name", [name for name in PROBLEMS if name not in QUICK])
+def test_continued_after_the_stage_in_the_middle(small_samples, name):
+    whole, runs = whole_and_runs(name)
+    assert_same(continued(name, runs[len(runs) // 2]), whole)
 
 
 def test_what_was_done_is_not_done_again(monkeypatch):

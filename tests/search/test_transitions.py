@@ -194,6 +194,7 @@ class TestScan:
         angle = 0.5 + 0.02 * place
         return np.column_stack([np.cos(angle), np.sin(angle)]), angle, lambda x, y: np.sin(x - y) ** 2
 
+    @pytest.mark.thinned(5)
     @pytest.mark.parametrize("seed", range(3))
     @pytest.mark.parametrize(("gap", "factor"), [(5, 0.6), (10, 0.4)])
     def test_finds_a_minor_group_long_before_the_local_value(self, scaling, gap, factor, seed):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from .._common.registry import imported
+from ..exceptions import MissingExtraError
 from .base import Engine
 from .threads import ThreadTeam
 
 REGISTRY = {
+    "compiled": "orthonmf.engines.compiled:CompiledEngine",
     "dense": "orthonmf.engines.dense:DenseEngine",
     "sparse": "orthonmf.engines.sparse:SparseEngine",
 }
@@ -18,4 +22,14 @@ def engine_class(name: str) -> type[Engine]:
     return found
 
 
-__all__ = ["REGISTRY", "Engine", "ThreadTeam", "engine_class"]
+@cache
+def available(name: str) -> bool:
+    """Whether the engine registered under ``name`` has all that it needs."""
+    try:
+        engine_class(name)
+    except MissingExtraError:
+        return False
+    return True
+
+
+__all__ = ["REGISTRY", "Engine", "ThreadTeam", "available", "engine_class"]

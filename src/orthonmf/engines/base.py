@@ -181,11 +181,6 @@ class Engine(ABC):
         Beyond the result and X it takes ``OUTER_BYTES`` and a block or two for each thread.
         """
 
-    @property
-    def _chunk(self) -> int:
-        """Blocks of a chunk, as many as have ``CHUNK_ITEMS`` items."""
-        return -(-CHUNK_ITEMS // (self.slices[0].stop - self.slices[0].start))
-
     def _cut(self, size: int) -> list[slice]:
         """Blocks of about so many items."""
         size = min(max(size, -(-self.block_numbers // max(self.row_width, 1))), MAX_BLOCK)
@@ -199,8 +194,11 @@ class Engine(ABC):
         began = self.team.clock()
         joined: dict[str, Array] = {}
         chunks: list[Any] = []
+        chunk = 1
         for number, (where, part) in enumerate(self.stream(frame, work, columns)):
-            if number % self._chunk:
+            if number == 0:  # as many blocks as have ``CHUNK_ITEMS`` items
+                chunk = -(-CHUNK_ITEMS // where.stop)
+            if number % chunk:
                 chunks[-1] += part.total
             else:
                 chunks.append(part.total)
@@ -218,13 +216,16 @@ class Engine(ABC):
     def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
         """One pass, not added up: the place of every block and what is found in it, in order. For what is too large to be joined."""
         if frame is not BLIND:
-            self.passes += 1
-            self.team.passes += 1
+            self._count_pass()
         return zip(self.slices, self._parts(frame, work, columns or {}), strict=True)
 
     def _parts(self, frame: Framing | None, work: Pass, columns: Columns) -> Iterable[Found]:
         """What a pass finds in every block, in the order of the blocks, computed by the threads."""
         return self.team.map(lambda where: work(*self._seen(frame, work, columns, where)), self.slices)
+
+    def _count_pass(self) -> None:
+        self.passes += 1
+        self.team.passes += 1
 
     def near(self) -> Engine:
         """The same items on an engine whose columns are arrays of this process."""
@@ -250,7 +251,7 @@ class Engine(ABC):
         return block_weight(self, where) if name == GIVEN_WEIGHT else columns[name][where]
 
     def _join(self, joined: dict[str, Array], name: str, where: slice, values: Array) -> None:
-        if len(self.slices) == 1:
+        if where.stop - where.start == self.n_items:
             joined[name] = values
             return
         if name not in joined:

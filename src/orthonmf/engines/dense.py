@@ -16,7 +16,7 @@ from .threads import ThreadTeam
 
 
 @dataclass(frozen=True)
-class _DenseRows:
+class DenseRows:
     """Framed items of one block, formed explicitly so that nothing cancels later."""
 
     values: Array
@@ -35,7 +35,7 @@ class _DenseRows:
 
 
 @dataclass(frozen=True)
-class _DenseRawRows:
+class DenseRawRows:
     """Items of one block, times a power of two."""
 
     values: Array
@@ -52,11 +52,11 @@ class _DenseRawRows:
     def total(self, weight: Array) -> Array:
         return weight @ self.values.astype(np.float64, copy=False)
 
-    def framed(self, factor: Array | None, along: Array | None, ref: Array) -> _DenseRows:
+    def framed(self, factor: Array | None, along: Array | None, ref: Array) -> DenseRows:
         # In float64 also for float32 items: the rounding of along · ref would be as large as what is left of x.
         rest = self.values.astype(np.float64) if factor is None else self.values * factor[:, None]
         rest -= ref if along is None else np.multiply.outer(along, ref)
-        return _DenseRows(rest.astype(self.values.dtype, copy=False))
+        return DenseRows(rest.astype(self.values.dtype, copy=False))
 
     def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
         rest = components[labels]
@@ -107,8 +107,8 @@ class DenseEngine(Engine):
     def of(cls, items: Array, weight: Array | None, dim_factor: Array | None, shift: int, team: ThreadTeam) -> Self:
         return cls(items, weight, dim_factor=dim_factor, shift=shift, team=team)
 
-    def rows(self, where: slice) -> _DenseRawRows:
-        return _DenseRawRows(self._scaled(np.ascontiguousarray(self._array[where], self.dtype)))
+    def rows(self, where: slice) -> DenseRawRows:
+        return DenseRawRows(self._scaled(np.ascontiguousarray(self._array[where], self.dtype)))
 
     def select(self, index: Labels) -> DenseEngine:
         weight = None if self.weight is None else self.weight[index]

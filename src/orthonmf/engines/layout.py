@@ -10,9 +10,12 @@ import scipy.sparse as sp
 
 from .._common.typing import Array
 from ..exceptions import InvalidInputError
-from . import engine_class
+from . import available, engine_class
 from .base import Engine
 from .threads import ThreadTeam
+
+# Numbers in X from which compiled passes are worth loading numba for, which takes half a second.
+COMPILED_NUMBERS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -32,10 +35,10 @@ class Layout:
 
     def build(self, X: Any, sample_weight: Array | None, team: ThreadTeam, shift: int | None = None) -> Engine:
         """The engine for a checked matrix. ``shift`` fixes the power of two by which it is scaled."""
-        kind = "sparse" if sp.issparse(X) else "dense"
-        name = kind if self.engine == "auto" else self.engine
+        name = automatic(X) if self.engine == "auto" else self.engine
         cls = engine_class(name)
         if cls.reads_sparse != sp.issparse(X):
+            kind = "sparse" if sp.issparse(X) else "dense"
             raise InvalidInputError(f"engine={name!r} cannot read a {kind} matrix; use engine='auto' or convert X.")
         shift = power_of_two(X, sample_weight) if shift is None else shift
         weight_shift = power_of_four(sample_weight)
@@ -46,6 +49,13 @@ class Layout:
             engine = cls.of(X.T, None, None if weight is None else np.sqrt(weight), shift, team)
         engine.weight_shift = weight_shift
         return engine
+
+
+def automatic(X: Any) -> str:
+    """The name of the engine for a matrix."""
+    if sp.issparse(X):
+        return "sparse"
+    return "compiled" if X.size >= COMPILED_NUMBERS and available("compiled") else "dense"
 
 
 def power_of_two(X: Any, sample_weight: Array | None) -> int:

@@ -145,6 +145,7 @@ def test_both_metrics_come_to_the_same_rest():
     np.testing.assert_allclose(ends[0].resp, ends[1].resp, atol=1e-7)
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("metric", ["fisher", "euclidean"])
 @pytest.mark.parametrize("kind", ["euclidean", "line"])
 @pytest.mark.parametrize("capacity", [(14.0, 14.0, 14.0), (8.0, 12.0, 20.0), (40.0, 40.0, 40.0)])
@@ -166,6 +167,7 @@ def test_trajectory_keeps_rows_box_capacity_and_descent(metric, kind, capacity):
         assert (record.lyapunov >= 0).all()
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("seed", range(5))
 def test_annealing_converges_at_every_temperature_to_centroids(seed):
     items = blobs(seed)
@@ -189,6 +191,7 @@ def test_sizes_bind_and_loose_ones_do_not():
     assert filled.prices.min() < 0
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("time", range(7))
 def test_no_worse_than_the_paper_on_its_genes(microarray, time):
     items = microarray[:, :, time]

@@ -19,6 +19,7 @@ def test_nested_data_have_levels(scaling, seed):
     assert " or 4" in found.sentence
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(("n", "p", "level"), [(60, 400, 0.2), (60, 100, 0.2), (200, 400, 1.0)])
 @pytest.mark.parametrize("seed", range(2))
 def test_short_items_over_a_background_are_no_components_of_their_own(n, p, level, seed):
@@ -80,6 +81,7 @@ class TestWhatSpeaksForIt:
         assert stability[1:].max() < 0.7
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("scaling", ["item", "none"])
 @pytest.mark.parametrize("p", [20, 100, 400])
 @pytest.mark.parametrize("seed", range(3))

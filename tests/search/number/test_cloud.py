@@ -15,6 +15,7 @@ def groups(k, p, seed, n=300, spread=1.0):
 
 
 class TestDirections:
+    @pytest.mark.thinned(5)
     @pytest.mark.parametrize("scaling", ["item", "none"])
     @pytest.mark.parametrize("k", [2, 4, 7])
     @pytest.mark.parametrize("seed", range(3))

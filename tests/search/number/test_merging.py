@@ -24,6 +24,7 @@ def test_needles_cut_into_balls_are_put_together(seed):
     assert found.answer == 2
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("far", [4.0, 5.0])
 def test_overlapping_balls_stay_apart(seed, far):

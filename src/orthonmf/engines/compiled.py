@@ -1,0 +1,191 @@
+"""Dense arrays whose hot passes are compiled: one call for thousands of items, framed a few at a time.
+
+The plain passes are what the compiled ones are tested against, and what every other pass is made of. A compiled pass is a line in
+``KERNELS`` and a class here that prepares the centres once and then turns items into what the plain pass would have found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+
+from .._common.typing import Array, Labels
+from ..distortion.base import Distortion
+from ..distortion.euclidean import Euclidean
+from ..distortion.line import Line
+from ..exceptions import MissingExtraError
+from ..passes.base import Columns, Found, Pass
+from ..passes.hard import HardStats, Labelled, Nearest
+from ..passes.several import EachSums, NearestInEach
+from ..passes.soft import Gibbs
+from ..passes.state import Stats
+from ..passes.swaps import Sides, SideSums
+from .base import Framing, block_weight
+from .dense import DenseEngine, DenseRawRows, DenseRows
+
+try:
+    from . import kernels
+except ImportError as error:
+    raise MissingExtraError(
+        f"engine='compiled' needs numba, which cannot be imported ({error}): pip install 'orthonmf[fast]', or use engine='dense'."
+    ) from error
+
+# Numbers of a run of items, which one call sees: enough that the call itself takes no time, few enough for many threads.
+RUN_NUMBERS = 1 << 20
+MIN_RUN, MAX_RUN = 256, 1 << 15
+# Beyond 2 to this power, squares of the factor of the items may overflow: they are scaled first.
+LARGEST_SHIFT = 256
+# Losses that the kernels know, and what each item is described by.
+NUMBERS: dict[type, Callable[..., None]] = {Line: kernels.line_numbers, Euclidean: kernels.mean_numbers}
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """What frames items, and what is left of them: x' = factor · x − along · ref, ‖x'‖² and ω, each of shape (n_items,)."""
+
+    factor: Array
+    along: Array
+    sq: Array
+    weight: Array
+
+    def of(self, where: slice) -> tuple[Array, ...]:
+        """Those of some items."""
+        return tuple(getattr(self, field.name)[where] for field in fields(self))
+
+
+class _Centers:
+    """Centres as the kernels read them: along the reference, beside it (n_dims, k), and that squared."""
+
+    def __init__(self, frame: Distortion, centers: Array, dtype: Any) -> None:
+        rest = centers[:, int(frame.scaled) :]
+        cosine = centers[:, 0] if frame.scaled else np.zeros(len(centers))
+        squares = np.einsum("ij,ij->i", rest, rest)
+        self.shape, self.scaled = centers.shape, frame.scaled
+        self.read = frame.ref, frame.scaled, cosine.astype(dtype), np.ascontiguousarray(rest.T, dtype), squares.astype(dtype)
+
+
+class _Hard:
+    """Labels, and the sums that they make: for one set of centres, or for several of equal size."""
+
+    def __init__(self, work: Nearest | Labelled | NearestInEach, frame: Distortion, dtype: Any) -> None:
+        self.fixed, self.several = isinstance(work, Labelled), isinstance(work, NearestInEach)
+        self.labelled = not isinstance(work, Nearest) or work.labelled
+        self.n_sets = len(work.centers) if self.several else 1
+        self.centers = _Centers(frame, work.centers.reshape(-1, work.centers.shape[-1]), dtype)
+
+    def __call__(self, values: Array, numbers: tuple[Array, ...], columns: Columns) -> Found:
+        n_centers = self.centers.shape[0]
+        labels = np.array(columns["labels"], dtype=np.intp) if self.labelled else np.full(len(values), -1)
+        mass, sizes, cost = np.zeros(n_centers), np.zeros(n_centers, dtype=np.intp), np.zeros(n_centers)
+        sums, changed = np.zeros(self.centers.shape), np.zeros(self.n_sets, dtype=np.intp)
+        found = labels.reshape(len(values), self.n_sets)
+        kernels.hard(values, *numbers, *self.centers.read, found, self.fixed, mass, sizes, cost, sums, changed)
+        if self.several:
+            shape = self.n_sets, n_centers // self.n_sets
+            each = (mass.reshape(shape), sizes.reshape(shape), cost.reshape(shape), sums.reshape(*shape, -1))
+            return Found(EachSums(len(values), *each, changed), {"labels": labels})
+        stats = HardStats(len(values), mass, sizes, cost, sums, int(changed[0]))
+        return Found(stats, {} if self.fixed else {"labels": labels})
+
+
+class _Soft:
+    """The sums of Gibbs responsibilities."""
+
+    def __init__(self, work: Gibbs, frame: Distortion, dtype: Any) -> None:
+        self.state, self.centers = work.state, _Centers(frame, work.state.centers, dtype)
+
+    def __call__(self, values: Array, numbers: tuple[Array, ...], columns: Columns) -> Found:
+        mass, sums = np.zeros(self.centers.shape[0]), np.zeros(self.centers.shape)
+        totals = kernels.soft(values, *numbers, *self.centers.read, self.state.beta, self.state.log_mass, mass, sums)
+        weight, log_partition, distortion = totals
+        return Found(Stats(len(values), weight=weight, mass=mass, sums=sums, log_partition=log_partition, distortion=distortion))
+
+
+class _Sides:
+    """The sums of both halves of every component."""
+
+    def __init__(self, work: Sides, frame: Distortion, dtype: Any) -> None:
+        self.shape, self.frame = work.halves.shape, frame
+        rest = work.halves[:, :, int(frame.scaled) :]
+        self.cosine = work.halves[:, :, 0].copy() if frame.scaled else np.zeros(self.shape[:2])
+        self.rest, self.squares = np.ascontiguousarray(rest, dtype), np.einsum("sij,sij->si", rest, rest)
+
+    def __call__(self, values: Array, numbers: tuple[Array, ...], columns: Columns) -> Found:
+        mass, cost, sums = np.zeros(self.shape[:2]), np.zeros(self.shape[:2]), np.zeros(self.shape)
+        halves = self.frame.ref, self.frame.scaled, self.cosine, self.squares, self.rest
+        kernels.sides(values, *numbers, *halves, columns["labels"], mass, cost, sums)
+        return Found(SideSums(len(values), mass, cost, sums))
+
+
+KERNELS: dict[type, Any] = {Nearest: _Hard, Labelled: _Hard, NearestInEach: _Hard, Gibbs: _Soft, Sides: _Sides}
+
+
+class _CompiledRawRows(DenseRawRows):
+    """Items of one block, framed by a kernel, for the passes that have none."""
+
+    def sqnorms(self) -> Array:
+        found = np.empty(len(self.values))
+        kernels.squared_norms(self.values, found)
+        return found
+
+    def framed(self, factor: Array | None, along: Array | None, ref: Array) -> DenseRows:
+        ones, rest = np.ones(len(self.values)), np.empty_like(self.values)
+        kernels.framed(self.values, ones if factor is None else factor, ones if along is None else along, ref, rest)
+        return DenseRows(rest)
+
+
+class CompiledEngine(DenseEngine):
+    """As ``DenseEngine``; passes that have a kernel, for losses that it knows, run compiled."""
+
+    def rows(self, where: slice) -> _CompiledRawRows:
+        return _CompiledRawRows(super().rows(where).values)
+
+    def select(self, index: Labels) -> Self:
+        chosen = super().select(index)
+        compiled = type(self)(chosen._array, chosen.weight, team=self.team)
+        compiled.given_dtype = self.given_dtype
+        return compiled
+
+    def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
+        if type(frame) not in NUMBERS or type(work) not in KERNELS:
+            return super().stream(frame, work, columns)
+        assert isinstance(frame, Distortion)
+        kernel, numbers = KERNELS[type(work)](work, frame, self.dtype), self._numbers(frame)
+
+        def part(where: slice) -> Found:
+            read = {name: self._column(columns or {}, name, where) for name in work.reads}
+            found: Found = kernel(self._values(where)[0], numbers.of(where), read)
+            return found
+
+        self._count_pass()
+        return zip(self._runs, self.team.map(part, self._runs), strict=True)
+
+    @property
+    def _runs(self) -> list[slice]:
+        """Borders of the runs of items; they depend on X alone."""
+        size = min(max(RUN_NUMBERS // max(self.n_dims, 1), MIN_RUN), MAX_RUN)
+        return [slice(start, min(start + size, self.n_items)) for start in range(0, self.n_items, size)]
+
+    def _values(self, where: slice) -> tuple[Array, float]:
+        """Items as numbers that lie side by side, and the factor that they lack."""
+        if self._dim_factor is not None or abs(self.shift) > LARGEST_SHIFT:
+            return self.rows(where).values, 1.0
+        return np.ascontiguousarray(self._array[where], self.dtype), 2.0**self.shift
+
+    def _numbers(self, frame: Distortion) -> _Numbers:
+        """What frames the items; found once."""
+        numbers = self._kept.get((frame, -1))
+        if numbers is None:
+            numbers = _Numbers(*(np.empty(self.n_items, dtype) for dtype in (float, float, self.dtype, float)))
+            describe = NUMBERS[type(frame)]
+
+            def part(where: slice) -> None:
+                describe(*self._values(where), frame.ref, block_weight(self, where), *numbers.of(where))
+
+            self._count_pass()
+            list(self.team.map(part, self._runs))
+            self._kept[frame, -1] = numbers
+        return numbers

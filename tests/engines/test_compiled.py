@@ -1,0 +1,185 @@
+"""Compiled passes find what the plain ones do, to rounding, and the same bits with any number of threads."""
+
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from orthonmf import ONMF
+from orthonmf.distortion import REGISTRY
+from orthonmf.engines import ThreadTeam, available, compiled, kernels
+from orthonmf.engines.base import doubled, reweighted
+from orthonmf.engines.compiled import KERNELS, CompiledEngine
+from orthonmf.engines.dense import DenseEngine
+from orthonmf.engines.layout import COMPILED_NUMBERS, automatic
+from orthonmf.exceptions import MissingExtraError
+from orthonmf.passes.base import host
+from orthonmf.passes.hard import Labelled, Nearest
+from orthonmf.passes.several import NearestInEach
+from orthonmf.passes.soft import Gibbs
+from orthonmf.passes.state import State
+from orthonmf.passes.swaps import Sides
+
+SCALINGS = ("item", "none")
+N_ITEMS, N_COMPONENTS = 700, 5
+
+
+def groups(n_dims=7, spread=0.5, dtype=np.float64, seed=0):
+    """Clouds of items whose norms differ, one of which is zero."""
+    rng = np.random.default_rng(seed)
+    centers = rng.gamma(2.0, 1.0, (N_COMPONENTS, n_dims))
+    X = centers[rng.integers(N_COMPONENTS, size=N_ITEMS)] + spread * rng.random((N_ITEMS, n_dims))
+    X *= rng.gamma(4.0, 1.0, (N_ITEMS, 1))
+    X[7] = 0
+    return X.astype(dtype), rng.gamma(1.0, 1.0, N_ITEMS)
+
+
+def both(X, weight=None, *, scaling, team=None, **options):
+    """A plain engine, a compiled one, and the frame of both."""
+    team = team or ThreadTeam(1)
+    plain, fast = (kind(X, weight, team=team, **options) for kind in (DenseEngine, CompiledEngine))
+    return plain, fast, REGISTRY[scaling].of(plain)
+
+
+def chosen(frame, engine, count, start=0):
+    """Items as centres."""
+    rows = engine.rows(slice(start, start + count))
+    return frame.points(frame.items(rows, np.ones(count)), np.arange(count))
+
+
+def works(frame, engine):
+    """Every pass that has a kernel, with the columns that it reads."""
+    centers = chosen(frame, engine, N_COMPONENTS, 20)
+    labels = np.random.default_rng(1).integers(N_COMPONENTS, size=engine.n_items)
+    several = np.stack([centers, chosen(frame, engine, N_COMPONENTS, 50), chosen(frame, engine, N_COMPONENTS, 90)])
+    state = State(3.0, centers, np.log(np.arange(1.0, 6.0) / 15))
+    return {
+        "nearest": (Nearest(centers), {"labels": labels}),
+        "first labels": (Nearest(centers, labelled=False), {}),
+        "one component": (Nearest(centers[:1], labelled=False), {}),
+        "labelled": (Labelled(centers), {"labels": labels}),
+        "each of several": (NearestInEach(several), {"labels": np.stack([labels] * 3, axis=1)}),
+        "gibbs": (Gibbs(state), {}),
+        "gibbs, cold": (Gibbs(State(1e4, centers, state.log_mass)), {}),
+        "sides": (Sides(several[:2]), {"labels": labels}),
+    }
+
+
+def assert_same(one, other, rtol):
+    """The totals to rounding, each beside the largest of its kind; the columns equal."""
+    for name in one.total.__dataclass_fields__:
+        expected, found = np.asarray(getattr(other.total, name)), np.asarray(getattr(one.total, name))
+        assert found.shape == expected.shape, name
+        assert_allclose(found, expected, rtol=rtol, atol=rtol * np.abs(expected).max(), err_msg=name)
+    assert one.columns.keys() == other.columns.keys()
+    for name, column in one.columns.items():
+        assert_array_equal(host(column), host(other.columns[name]), err_msg=name)
+
+
+def test_every_kernel_is_tested():
+    _, fast, frame = both(groups()[0], scaling="item")
+    assert {type(work) for work, _ in works(frame, fast).values()} == set(KERNELS)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("n_dims", "scaling"), [(7, "item"), (7, "none"), (1, "none"), (70, "item")])
+def test_as_plain(n_dims, scaling, dtype):
+    X, weight = groups(n_dims, dtype=dtype)
+    plain, fast, frame = both(X, weight, scaling=scaling)
+    for work, columns in works(frame, plain).values():
+        assert_same(fast.run(frame, work, columns), plain.run(frame, work, columns), 1e-11 if dtype == np.float64 else 2e-5)
+
+
+LAYOUTS = {
+    "another unit": lambda X: (X * 2.0**40, {"shift": -40}),
+    "subnormal numbers": lambda X: (X * 2.0**-1050, {"shift": 1050}),
+    "transposed": lambda X: (np.asfortranarray(X), {}),
+    "every second item": lambda X: (np.repeat(X, 2, axis=0)[::2], {}),
+    "dimensions with weights": lambda X: (X, {"dim_factor": np.arange(1.0, 8.0)}),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_any_layout(scaling, layout):
+    X, options = LAYOUTS[layout](groups()[0])
+    plain, fast, frame = both(X, scaling=scaling, **options)
+    rtol = 1e-3 if "subnormal" in layout else 1e-11
+    for name, (work, columns) in works(frame, plain).items():
+        if "subnormal" not in layout or name == "labelled":  # few digits are left: labels may differ
+            assert_same(fast.run(frame, work, columns), plain.run(frame, work, columns), rtol)
+
+
+def test_nothing_cancels_where_items_lie_close_together():
+    X = (100 + 1e-3 * np.random.default_rng(3).random((N_ITEMS, 7))).astype(np.float32)  # they share five of seven digits
+    exact, _, frame = both(X.astype(np.float64), scaling="item")
+    single = CompiledEngine(X, team=ThreadTeam(1))
+    for work, columns in works(frame, exact).values():
+        expected = exact.run(frame, work, columns).total
+        assert_allclose(single.run(frame, work, columns).total.sums, expected.sums, rtol=1e-4, atol=1e-5 * np.abs(expected.sums).max())
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_the_same_bits_for_any_number_of_threads(scaling, monkeypatch):
+    monkeypatch.setattr(compiled, "MIN_RUN", 16)
+    monkeypatch.setattr(compiled, "RUN_NUMBERS", 7 * 64)
+    X, weight = groups()
+    plain, alone, frame = both(X, weight, scaling=scaling)
+    with ThreadTeam(2) as team:
+        shared = CompiledEngine(X, weight, team=team)
+        assert len(shared._runs) == 11
+        for work, columns in works(frame, alone).values():
+            one, other = (engine.run(frame, work, columns) for engine in (shared, alone))
+            for name in one.total.__dataclass_fields__:
+                assert_array_equal(getattr(one.total, name), getattr(other.total, name))
+            assert_same(one, plain.run(frame, work, columns), 1e-11)
+
+
+def test_other_weights_and_another_precision_are_seen():
+    X, weight = groups(dtype=np.float32)
+    plain, fast, frame = both(X, scaling="item")
+    work, columns = works(frame, plain)["labelled"]
+    fast.run(frame, work, columns)
+    assert_same(reweighted(fast, weight).run(frame, work, columns), reweighted(plain, weight).run(frame, work, columns), 2e-5)
+    assert_same(doubled(fast).run(frame, work, columns), doubled(plain).run(frame, work, columns), 1e-11)
+
+
+def test_exponentials_are_exact_to_rounding():
+    x = -np.concatenate([[0.0], np.logspace(-16, np.log10(690), 20_000)])
+    found = x.copy()
+    total = kernels.exponentials(found, 0.0)
+    assert_allclose(found, np.exp(x), rtol=1e-15)
+    assert_allclose(total, np.exp(x).sum(), rtol=1e-12)
+    far = np.array([0.0, -1e4, -1e300, -np.inf])
+    assert kernels.exponentials(far, 0.0) == 1.0
+    assert_array_equal(far, [1, 0, 0, 0])
+
+
+@pytest.mark.parametrize("parameters", [{}, {"scaling": "none"}, {"capacity": 260}, {"orthogonal": "features"}], ids=str)
+def test_a_fit_gives_the_same_labels(parameters):
+    X, weight = groups()
+    models = [ONMF(3, engine=engine, **parameters).fit(X, sample_weight=weight) for engine in ("dense", "compiled")]
+    assert_array_equal(models[0].labels_, models[1].labels_)
+    assert_allclose(models[0].components_, models[1].components_, rtol=1e-9, atol=1e-12)
+    assert all(model.certificate_.holds for model in models)
+    assert models[1].verify(X, sample_weight=weight).holds
+
+
+class TestChoice:
+    def test_large_arrays_are_compiled(self):
+        assert automatic(np.zeros((COMPILED_NUMBERS // 8, 8))) == "compiled"
+        assert automatic(np.zeros((COMPILED_NUMBERS // 8 - 1, 8))) == "dense"
+
+    def test_without_numba_arrays_are_dense_and_who_insists_is_told(self, monkeypatch):
+        available.cache_clear()
+        for name in ("orthonmf.engines.compiled", "orthonmf.engines.kernels"):
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, "numba", None)
+        monkeypatch.delattr("orthonmf.engines.kernels")
+        try:
+            assert automatic(np.zeros((COMPILED_NUMBERS // 8, 8))) == "dense"
+            with pytest.raises(MissingExtraError, match=r"needs numba.*orthonmf\[fast\].*engine='dense'"):
+                ONMF(2, engine="compiled").fit(np.eye(4))
+        finally:
+            available.cache_clear()
