@@ -17,8 +17,10 @@ from ..distortion.base import Distortion
 from ..distortion.euclidean import Euclidean
 from ..distortion.line import Line
 from ..exceptions import MissingExtraError
-from ..passes.base import Columns, Found, Pass
-from ..passes.hard import HardStats, Labelled, Nearest
+from ..passes.base import INDEX, Columns, Count, Found, Pass
+from ..passes.hard import HardStats, Labelled, Margins, Nearest, OwnAndOther
+from ..passes.moves import MoveGains, Movers
+from ..passes.samples import Shares, ShareSums
 from ..passes.several import EachSums, NearestInEach
 from ..passes.soft import Gibbs
 from ..passes.state import Stats
@@ -104,6 +106,50 @@ class _Soft:
         return Found(Stats(len(values), weight=weight, mass=mass, sums=sums, log_partition=log_partition, distortion=distortion))
 
 
+class _Shares:
+    """What every item costs about its nearest centre."""
+
+    def __init__(self, work: Shares, frame: Distortion, dtype: Any) -> None:
+        self.centers = _Centers(frame, work.centers, dtype)
+
+    def __call__(self, values: Array, numbers: tuple[Array, ...], columns: Columns) -> Found:
+        labels, least, weight = np.empty(len(values), dtype=np.int32), np.empty(len(values)), numbers[-1]
+        kernels.nearest(values, *numbers, *self.centers.read, labels, least)
+        cost = weight * np.maximum(least, 0)
+        total = ShareSums(len(values), float(cost.sum()), np.bincount(labels, weight, self.centers.shape[0]))
+        return Found(total, {"labels": labels, "cost": cost, "mass": weight.copy()})
+
+
+class _Distances:
+    """Distances to an item's own centre and to the nearest other, or the margin between them."""
+
+    def __init__(self, work: OwnAndOther | Margins, frame: Distortion, dtype: Any) -> None:
+        self.work, self.centers = work, _Centers(frame, work.centers, dtype)
+
+    def __call__(self, values: Array, numbers: tuple[Array, ...], columns: Columns) -> Found:
+        own, other = np.empty((2, len(values)))
+        kernels.own_and_other(values, *numbers, *self.centers.read, columns["labels"], own, other)
+        *_, sq, weight = numbers
+        if isinstance(self.work, Margins):
+            return Found(Count(len(values)), {"margin": self.work.between(own, other, sq)})
+        found = {"own": np.maximum(own, 0), "second": np.maximum(other, 0), "sq": sq.astype(np.float64), "weight": weight.copy()}
+        return Found(Count(len(values)), found)
+
+
+class _Moves:
+    """Items whose move pays."""
+
+    def __init__(self, work: MoveGains, frame: Distortion, dtype: Any) -> None:
+        self.work, self.centers = work, _Centers(frame, work.centers, dtype)
+
+    def __call__(self, values: Array, numbers: tuple[Array, ...], columns: Columns) -> Found:
+        gain, goal, labels = np.empty(len(values)), np.zeros(len(values), dtype=np.intp), columns["labels"]
+        moving = columns["together"] if self.work.together else numbers[-1]
+        kernels.moves(values, *numbers, *self.centers.read, labels, moving, self.work.mass, self.work.cost, gain, goal)
+        pays = np.flatnonzero(gain > self.work.least)
+        return Found(Movers(len(values), columns[INDEX][pays], gain[pays], labels[pays], goal[pays]))
+
+
 class _Sides:
     """The sums of both halves of every component."""
 
@@ -120,7 +166,17 @@ class _Sides:
         return Found(SideSums(len(values), mass, cost, sums))
 
 
-KERNELS: dict[type, Any] = {Nearest: _Hard, Labelled: _Hard, NearestInEach: _Hard, Gibbs: _Soft, Sides: _Sides}
+KERNELS: dict[type, Any] = {
+    Nearest: _Hard,
+    Labelled: _Hard,
+    NearestInEach: _Hard,
+    Gibbs: _Soft,
+    Shares: _Shares,
+    OwnAndOther: _Distances,
+    Margins: _Distances,
+    MoveGains: _Moves,
+    Sides: _Sides,
+}
 
 
 class _CompiledRawRows(DenseRawRows):
@@ -129,6 +185,11 @@ class _CompiledRawRows(DenseRawRows):
     def sqnorms(self) -> Array:
         found = np.empty(len(self.values))
         kernels.squared_norms(self.values, found)
+        return found
+
+    def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
+        found = np.empty(len(self.values))
+        kernels.squared_residuals(self.values, scale.astype(np.float64), labels, components.astype(np.float64), found)
         return found
 
     def framed(self, factor: Array | None, along: Array | None, ref: Array) -> DenseRows:

@@ -30,6 +30,7 @@ ROUNDER = 6755399441055744.0
 PER_LOG2, LOG2_HIGH, LOG2_LOW = 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10
 # Below it e^x is taken for 0.
 LEAST_EXPONENT = -700.0
+TINY = float(np.finfo(float).tiny)
 
 
 @compiled
@@ -58,6 +59,23 @@ def squared_norms(values, found):
     """‖x‖² of every item in float64."""
     for i in range(values.shape[0]):
         found[i] = sum_of_products(values[i], 1.0, values[i])
+
+
+@compiled
+def squared_residuals(values, scale, labels, components, found):
+    """‖x − scale · component‖² of every item, in four sums side by side."""
+    whole = values.shape[1] - values.shape[1] % 4
+    for i in range(values.shape[0]):
+        row, center, s = values[i], components[labels[i]], scale[i]
+        a = b = c = d = 0.0
+        for j in range(0, whole, 4):
+            a += (row[j] - s * center[j]) ** 2
+            b += (row[j + 1] - s * center[j + 1]) ** 2
+            c += (row[j + 2] - s * center[j + 2]) ** 2
+            d += (row[j + 3] - s * center[j + 3]) ** 2
+        for j in range(whole, values.shape[1]):
+            a += (row[j] - s * center[j]) ** 2
+        found[i] = (a + b) + (c + d)
 
 
 @compiled
@@ -115,6 +133,24 @@ def mean_distances(inner, sq, rest_sq, distance):
 
 
 @compiled
+def measured(values, factor, along, sq, ref, scaled, cosine, turned, rest_sq, rest, inner, distance):
+    """A few items in their frame, their products with the centres beside the reference, and their distances to them.
+
+    ``cosine``, ``turned`` (n_dims, k) and ``rest_sq`` are the centres along the reference, beside it, and that squared.
+    """
+    n_items = values.shape[0]
+    framed(values, factor, along, ref, rest)
+    np.dot(rest[:n_items], turned, inner[:n_items])
+    ends = np.empty(2, values.dtype)
+    for i in range(n_items):
+        ends[0], ends[1] = along[i], sq[i]  # in the precision of the items
+        if scaled:
+            line_distances(inner[i], ends[0], ends[1], cosine, rest_sq, distance[i])
+        else:
+            mean_distances(inner[i], ends[1], rest_sq, distance[i])
+
+
+@compiled
 def lowest(numbers):
     """Where the least is, the first of equal ones."""
     best, least = 0, numbers[0]
@@ -133,39 +169,88 @@ def add_row(sums, weight, row):
 
 @compiled
 def hard(values, factor, along, sq, weight, ref, scaled, cosine, turned, rest_sq, labels, fixed, mass, sizes, cost, sums, changed):
-    """Sums of the items by component, for each of several sets of centres, whose ``labels`` (n_items, n_sets) are found unless ``fixed``.
-
-    ``cosine``, ``turned`` (n_dims, n_sets · k) and ``rest_sq`` are the centres along the reference, beside it, and that squared.
-    """
+    """Sums of the items by component, for each of several sets of centres. ``labels`` (n_items, n_sets) are found unless ``fixed``."""
     n_items, n_dims = values.shape
     n_sets, k = labels.shape[1], turned.shape[1] // labels.shape[1]
     tile = tile_size(n_items, n_dims)
     rest, inner = np.empty((tile, n_dims), values.dtype), np.empty((tile, turned.shape[1]), values.dtype)
-    distance, ends = np.empty(turned.shape[1], values.dtype), np.empty(2, values.dtype)
+    distance = np.empty_like(inner)
     for start in range(0, n_items, tile):
-        stop = min(start + tile, n_items)
-        framed(values[start:stop], factor[start:stop], along[start:stop], ref, rest)
-        np.dot(rest[: stop - start], turned, inner[: stop - start])
-        for i in range(start, stop):
-            row = inner[i - start]
-            ends[0], ends[1] = along[i], sq[i]  # in the precision of the items
-            if scaled:
-                line_distances(row, ends[0], ends[1], cosine, rest_sq, distance)
-            else:
-                mean_distances(row, ends[1], rest_sq, distance)
+        few = slice(start, min(start + tile, n_items))
+        measured(values[few], factor[few], along[few], sq[few], ref, scaled, cosine, turned, rest_sq, rest, inner, distance)
+        for i in range(start, few.stop):
+            away = distance[i - start]
             for s in range(n_sets):
                 if not fixed:
-                    found = lowest(distance[s * k : s * k + k])
+                    found = lowest(away[s * k : s * k + k])
                     changed[s] += labels[i, s] != found
                     labels[i, s] = found
                 j = s * k + labels[i, s]
                 mass[j] += weight[i]
                 sizes[j] += 1
-                cost[j] += weight[i] * max(distance[j], 0)
-                share = weight[i] * (row[j] + cosine[j] * along[i]) if scaled else weight[i]
+                cost[j] += weight[i] * max(away[j], 0)
+                share = weight[i] * (inner[i - start, j] + cosine[j] * along[i]) if scaled else weight[i]
                 if scaled:
                     sums[j, 0] += share * along[i]
                 add_row(sums[j, sums.shape[1] - n_dims :], share, rest[i - start])
+
+
+@compiled
+def nearest(values, factor, along, sq, weight, ref, scaled, cosine, turned, rest_sq, labels, least):
+    """The nearest centre of every item, and how far it is."""
+    n_items, n_dims = values.shape
+    tile = tile_size(n_items, n_dims)
+    rest, inner = np.empty((tile, n_dims), values.dtype), np.empty((tile, turned.shape[1]), values.dtype)
+    distance = np.empty_like(inner)
+    for start in range(0, n_items, tile):
+        few = slice(start, min(start + tile, n_items))
+        measured(values[few], factor[few], along[few], sq[few], ref, scaled, cosine, turned, rest_sq, rest, inner, distance)
+        for i in range(start, few.stop):
+            labels[i] = lowest(distance[i - start])
+            least[i] = distance[i - start, labels[i]]
+
+
+@compiled
+def own_and_other(values, factor, along, sq, weight, ref, scaled, cosine, turned, rest_sq, labels, own, other):
+    """How far every item is from its own centre, and from the nearest other."""
+    n_items, n_dims = values.shape
+    tile = tile_size(n_items, n_dims)
+    rest, inner = np.empty((tile, n_dims), values.dtype), np.empty((tile, turned.shape[1]), values.dtype)
+    distance = np.empty_like(inner)
+    for start in range(0, n_items, tile):
+        few = slice(start, min(start + tile, n_items))
+        measured(values[few], factor[few], along[few], sq[few], ref, scaled, cosine, turned, rest_sq, rest, inner, distance)
+        for i in range(start, few.stop):
+            away = distance[i - start]
+            own[i] = away[labels[i]]
+            away[labels[i]] = np.inf
+            other[i] = away[lowest(away)]
+
+
+@compiled
+def moves(values, factor, along, sq, weight, ref, scaled, cosine, turned, rest_sq, labels, moving, mass, cost, gain, goal):
+    """What every item gains by moving to its best other component, with the weight ``moving``; as ``join`` and ``leave`` of the losses."""
+    n_items, n_dims = values.shape
+    tile = tile_size(n_items, n_dims)
+    rest, inner = np.empty((tile, n_dims), values.dtype), np.empty((tile, turned.shape[1]), values.dtype)
+    distance = np.empty_like(inner)
+    for start in range(0, n_items, tile):
+        few = slice(start, min(start + tile, n_items))
+        measured(values[few], factor[few], along[few], sq[few], ref, scaled, cosine, turned, rest_sq, rest, inner, distance)
+        for i in range(start, few.stop):
+            leave, join = 0.0, np.inf
+            for j in range(turned.shape[1]):
+                added = moving[i] * max(distance[i - start, j], 0)
+                full = inner[i - start, j] + cosine[j] * along[i]
+                turn = moving[i] * full * full * added / max(mass[j] - cost[j], TINY)
+                if j == labels[i]:
+                    left = max(mass[j] - moving[i], max(1e-12 * mass[j], TINY))
+                    leave = min(added + turn if scaled else added * mass[j] / left, cost[j])
+                    continue
+                risen = added - turn if scaled else added * (mass[j] / max(mass[j] + moving[i], TINY))
+                if risen < join:
+                    join, goal[i] = risen, j
+            gain[i] = leave - join
 
 
 @compiled
@@ -206,22 +291,16 @@ def soft(values, factor, along, sq, weight, ref, scaled, cosine, turned, rest_sq
     k = turned.shape[1]
     tile = tile_size(n_items, n_dims)
     rest, inner = np.empty((tile, n_dims), values.dtype), np.empty((tile, k), values.dtype)
-    distance, ends, logits, part = np.empty(k, values.dtype), np.empty(2, values.dtype), np.empty(k), np.empty((k, n_dims), values.dtype)
+    distance, logits, part = np.empty_like(inner), np.empty(k), np.empty((k, n_dims), values.dtype)
     whole = log_partition = distortion = 0.0
     for start in range(0, n_items, tile):
-        stop = min(start + tile, n_items)
-        framed(values[start:stop], factor[start:stop], along[start:stop], ref, rest)
-        np.dot(rest[: stop - start], turned, inner[: stop - start])
-        for i in range(start, stop):
-            row = inner[i - start]
-            ends[0], ends[1] = along[i], sq[i]
-            if scaled:
-                line_distances(row, ends[0], ends[1], cosine, rest_sq, distance)
-            else:
-                mean_distances(row, ends[1], rest_sq, distance)
+        few = slice(start, min(start + tile, n_items))
+        measured(values[few], factor[few], along[few], sq[few], ref, scaled, cosine, turned, rest_sq, rest, inner, distance)
+        for i in range(start, few.stop):
+            row, away = inner[i - start], distance[i - start]
             top = -np.inf
             for j in range(k):
-                logits[j] = log_mass[j] - beta * distance[j]
+                logits[j] = log_mass[j] - beta * away[j]
                 top = max(top, logits[j])
             total = exponentials(logits, top)
             whole += weight[i]
@@ -230,14 +309,14 @@ def soft(values, factor, along, sq, weight, ref, scaled, cosine, turned, rest_sq
             for j in range(k):
                 resp = share * logits[j]
                 mass[j] += resp
-                logits[j] = resp * distance[j]
+                logits[j] = resp * away[j]
                 if scaled:
                     resp *= row[j] + cosine[j] * along[i]
                     sums[j, 0] += resp * along[i]
                 row[j] = resp
             for j in range(k):
                 distortion += logits[j]
-        np.dot(inner[: stop - start].T, rest[: stop - start], part)
+        np.dot(inner[: few.stop - start].T, rest[: few.stop - start], part)
         for j in range(k):
             add_row(sums[j, sums.shape[1] - n_dims :], 1.0, part[j])
     return whole, log_partition, distortion

@@ -197,16 +197,19 @@ class Margins:
     reads: ClassVar = ("labels",)
 
     def __call__(self, items: Items, columns: Columns) -> Found:
-        least = np.maximum(self.equal, self.roundings * items.sq)
         distance = items.pairs(self.centers).distance
-        distance = np.where(distance > least, distance, 0.0)
         mine = columns["labels"], np.arange(len(items))
         own = distance[mine]
         distance[mine] = np.inf
-        second = distance.min(axis=0)
-        larger = np.maximum(own, second)
-        margin = np.divide(second - own, larger, out=np.zeros_like(own), where=larger > 0)
-        return Found(Count(len(items)), {"margin": margin})
+        return Found(Count(len(items)), {"margin": self.between(own, distance.min(axis=0), items.sq)})
+
+    def between(self, own: Array, other: Array, sq: Array) -> Array:
+        """The margin between two distances of items that are ``sq`` away from the reference."""
+        least = np.maximum(self.equal, self.roundings * sq)
+        own, other = (np.where(distance > least, distance, 0.0) for distance in (own, other))
+        larger = np.maximum(own, other)
+        margin: Array = np.divide(other - own, larger, out=np.zeros_like(own), where=larger > 0)
+        return margin
 
 
 @dataclass(frozen=True)

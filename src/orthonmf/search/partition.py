@@ -129,16 +129,16 @@ def steps(engine: Engine, distortion: Distortion, part: Partition) -> Array:
     return np.where((step > rounding) & (part.stats.mass > 0), relative, 0.0)
 
 
-def sharpened(engine: Engine, distortion: Distortion, centers: Array) -> Array:
-    """The centres at rest to rounding, for the labels that they give: an alternation stops when the cost no longer falls."""
-    (stats, labels), before = nearest_pass(engine, distortion, centers), np.inf
+def sharpened(engine: Engine, distortion: Distortion, part: Partition) -> Array:
+    """The centres of a partition at rest to rounding, for its labels: an alternation stops when the cost no longer falls."""
+    centers, stats, before = part.centers, part.stats, np.inf
     for _ in range(BUDGET.sharpening_passes):
         moved = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
         step = float(np.abs(moved - centers).max())
         if step >= before:
             break
         centers, before = moved, step
-        stats = labelled_pass(engine, distortion, centers, labels)
+        stats = labelled_pass(engine, distortion, centers, part.labels)
     return centers
 
 

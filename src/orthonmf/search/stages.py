@@ -82,8 +82,7 @@ def stages(job: Job, search: Search) -> Iterator[Run]:
 def _number(job: Job, search: Search) -> Stage:
     """The number of components that the data give, where they decide, and a word about it."""
     request, engine = job.request, job.counted
-    apart = spread(job.distinct, job.distortion)
-    if apart <= finest(job.distinct, job.distortion, apart):
+    if not _differ(job):
         search.put(centers=job.distortion.origin)
         search.remark(job.given_distortion.alike)
         return Stage.PLACES
@@ -97,6 +96,15 @@ def _number(job: Job, search: Search) -> Stage:
         if number.answer < request.min_components:
             search.remark(f"The capacities need {request.min_components} components. For {number.answer}, raise capacity.")
     return Stage.ANNEALING
+
+
+def _differ(job: Job) -> bool:
+    """Whether items differ by more than rounding: those that are annealed, or where they do not, any."""
+    for engine in dict.fromkeys((job.annealed, job.distinct)):
+        apart = spread(engine, job.distortion)
+        if apart > finest(job.distinct, job.distortion, apart):
+            return True
+    return False
 
 
 def _anneal(job: Job, search: Search) -> Stage:
@@ -247,8 +255,8 @@ def _all_items(job: Job, search: Search) -> Stage:
     part = _alternated(assigner, job.request, centers)
     if part is not None and not part.at_rest:
         search.fault(Status.ALTERNATION)
-    centers = refilled(engine, distortion, centers) if part is None else refine(engine, distortion, part, assigner).centers
-    search.put(centers=sharpened(engine, distortion, centers))
+    part = assigner.assigned(refilled(engine, distortion, centers)) if part is None else refine(engine, distortion, part, assigner)
+    search.put(centers=sharpened(engine, distortion, part))
     return Stage.WITHIN_BOUNDS
 
 
