@@ -135,6 +135,8 @@ class Engine(ABC):
 
     #: Whether it reads sparse matrices; if not, arrays.
     reads_sparse = False
+    #: The name of the engine that holds some of its items as an array; "auto" follows their number.
+    in_memory = "auto"
     #: Stored numbers per item; decides the size of a block.
     row_width: int
     #: Stored numbers that a block should have at least: a sum over its items is a vector of all dimensions, which costs as much as many

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -201,14 +201,10 @@ class _CompiledRawRows(DenseRawRows):
 class CompiledEngine(DenseEngine):
     """As ``DenseEngine``; passes that have a kernel, for losses that it knows, run compiled."""
 
+    in_memory = "compiled"
+
     def rows(self, where: slice) -> _CompiledRawRows:
         return _CompiledRawRows(super().rows(where).values)
-
-    def select(self, index: Labels) -> Self:
-        chosen = super().select(index)
-        compiled = type(self)(chosen._array, chosen.weight, team=self.team)
-        compiled.given_dtype = self.given_dtype
-        return compiled
 
     def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
         if type(frame) not in NUMBERS or type(work) not in KERNELS:

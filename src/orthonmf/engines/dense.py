@@ -12,6 +12,7 @@ import numpy as np
 from .._common.arithmetic import shifted
 from .._common.typing import Array, Labels
 from .base import OUTER_BYTES, Engine, block_weight, multipliers, scrambled
+from .layout import in_memory
 from .threads import ThreadTeam
 
 
@@ -90,6 +91,8 @@ class DenseEngine(Engine):
     team : ThreadTeam
     """
 
+    in_memory = "dense"
+
     def __init__(
         self,
         array: Array,
@@ -110,16 +113,14 @@ class DenseEngine(Engine):
     def rows(self, where: slice) -> DenseRawRows:
         return DenseRawRows(self._scaled(np.ascontiguousarray(self._array[where], self.dtype)))
 
-    def select(self, index: Labels) -> DenseEngine:
+    def select(self, index: Labels) -> Engine:
         weight = None if self.weight is None else self.weight[index]
         values = np.empty((len(index), self.n_dims))
         height = max(OUTER_BYTES // (8 * max(self.n_dims, 1)), 1)
         for start in range(0, len(index), height):  # so that no second copy is made of many
             where = slice(start, start + height)
             values[where] = self._scaled(self._array[index[where]].astype(np.float64))
-        chosen = DenseEngine(values, weight, team=self.team)
-        chosen.given_dtype = self.given_dtype
-        return chosen
+        return in_memory(self, values, weight)
 
     def outer(self, ref: Array | None) -> Array:
         width = max(OUTER_BYTES // (8 * self.n_items), 1)

@@ -51,6 +51,14 @@ class Layout:
         return engine
 
 
+def in_memory(engine: Engine, values: Array, weight: Array | None) -> Engine:
+    """An engine on few of an engine's items, or on what stands for them, as an array in float64."""
+    name = automatic(values) if engine.in_memory == "auto" else engine.in_memory
+    held = engine_class(name).of(values, weight, None, 0, engine.team)
+    held.given_dtype = engine.given_dtype
+    return held
+
+
 def automatic(X: Any) -> str:
     """The name of the engine for a matrix."""
     if sp.issparse(X):

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from .._common.arithmetic import shifted
 from .._common.typing import Array, Labels
 from .base import OUTER_BYTES, Engine, block_weight, doubled, multipliers, scrambled
-from .dense import DenseEngine
+from .layout import in_memory
 from .threads import ThreadTeam
 
 # A block stores so many numbers for each dimension, at least.
@@ -171,9 +171,8 @@ class SparseEngine(Engine):
         chosen.data = shifted(chosen.data, self.shift)
         weight = None if self.weight is None else self.weight[index]
         if len(index) * self.n_dims <= DENSE_NUMBERS:
-            few: Engine = DenseEngine(chosen.toarray(), weight, team=self.team)
-        else:
-            few = SparseEngine(chosen, weight, team=self.team)
+            return in_memory(self, chosen.toarray(), weight)
+        few = SparseEngine(chosen, weight, team=self.team)
         few.given_dtype = self.given_dtype
         return few
 

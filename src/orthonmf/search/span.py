@@ -15,7 +15,7 @@ from scipy.linalg import lapack
 from .._common.typing import Array
 from ..distortion.base import Distortion
 from ..engines.base import Engine
-from ..engines.dense import DenseEngine
+from ..engines.layout import in_memory
 from ..passes.raw import Keys
 from .budget import BUDGET
 
@@ -59,8 +59,8 @@ class Span:
         basis, coordinates = _Basis.of(rest)
         inside = type(distortion)(np.linalg.norm(distortion.ref) * np.eye(1, len(first) + 1)[0])
         unit = inside.to_data(np.column_stack([lead, np.zeros(len(first)), coordinates]))
-        narrow = DenseEngine((length[:, None] * unit)[group], engine.weight, team=engine.team)
-        narrow.given_dtype, narrow.size = engine.given_dtype, engine.size
+        narrow = in_memory(engine, (length[:, None] * unit)[group], engine.weight)
+        narrow.size = engine.size
         return cls(narrow, inside, basis)
 
     def lifted(self, centers: Array) -> Array:
