@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from orthonmf.distortion.base import Distortion, Items, Pairs
+from orthonmf.distortion.base import Distortion, Items, Pairs, each_center
 from orthonmf.distortion.euclidean import Euclidean
 from orthonmf.engines.base import median
 
@@ -22,6 +22,9 @@ class Stretched:
 
     def dot(self, vectors):
         return self.rows.dot(vectors * ROOTS)
+
+    def own(self, vectors, labels):
+        return self.rows.own(vectors * ROOTS, labels)
 
     def tdot(self, weights):
         return self.rows.tdot(weights) * ROOTS
@@ -68,9 +71,9 @@ class Bare(Distortion):
     def to_frame(self, centers):
         return (centers - self.ref) * ROOTS
 
-    def pairs(self, items, centers):
-        inner = items.rows.dot(centers)
-        return Pairs(items.sq - 2 * inner + np.square(centers).sum(axis=1)[:, None], inner)
+    def pairs(self, items, centers, labels=None):
+        inner = items.products(centers, labels)
+        return Pairs(items.sq - 2 * inner + each_center(np.square(centers).sum(axis=1), labels), inner)
 
     def sums(self, items, resp, inner):
         return items.rows.tdot(resp)

@@ -49,9 +49,13 @@ class Items:
     def __len__(self) -> int:
         return len(self.weight)
 
-    def pairs(self, centers: Array) -> Pairs:
-        """Distances to every centre."""
-        return self.frame.pairs(self, centers)
+    def pairs(self, centers: Array, labels: Labels | None = None) -> Pairs:
+        """Distances to every centre; with ``labels``, of each item to that of its label alone, in one row."""
+        return self.frame.pairs(self, centers, labels)
+
+    def products(self, vectors: Array, labels: Labels | None) -> Array:
+        """Inner products of what is left of the items with vectors, for ``pairs``."""
+        return self.rows.dot(vectors) if labels is None else self.rows.own(vectors, labels)[None]
 
     def sums(self, resp: Array, inner: Array) -> Array:
         """Sums (k, n_coordinates) that make the new centres, for weighted responsibilities (k, block)."""
@@ -64,13 +68,18 @@ class Pairs:
 
     Attributes
     ----------
-    distance : ndarray of shape (n_components, block)
-    inner : ndarray of shape (n_components, block)
+    distance : ndarray of shape (n_components, block), or (1, block) where every item has a centre of its own
+    inner : ndarray of the same shape
         x̂·u for lines; the inner product in the frame otherwise.
     """
 
     distance: Array
     inner: Array
+
+    def of(self, labels: Labels) -> Pairs:
+        """Those of each item with the centre of its label."""
+        mine = labels, np.arange(len(labels))
+        return Pairs(self.distance[mine][None], self.inner[mine][None])
 
 
 class Distortion(ABC):
@@ -127,8 +136,8 @@ class Distortion(ABC):
         """Centres given in the coordinates of the (scaled) data."""
 
     @abstractmethod
-    def pairs(self, items: Items, centers: Array) -> Pairs:
-        """Distances to every centre."""
+    def pairs(self, items: Items, centers: Array, labels: Labels | None = None) -> Pairs:
+        """Distances to every centre; with ``labels``, of each item to that of its label alone (``products``, ``each_center``)."""
 
     @abstractmethod
     def sums(self, items: Items, resp: Array, inner: Array) -> Array:
@@ -266,6 +275,11 @@ def scales(distortion: Distortion, inner: Array, sq: Array) -> Array:
 def mean_of(engine: Engine, distortion: Distortion) -> Array | None:
     """The mean of the items where components are means; None where they are directions."""
     return None if distortion.scaled else weighted_mean(engine)
+
+
+def each_center(values: Array, labels: Labels | None) -> Array:
+    """A number of every centre beside the items: (k, 1), or (1, block) where every item has a centre of its own."""
+    return values[:, None] if labels is None else values[labels][None]
 
 
 def between(centers: Array) -> Array:

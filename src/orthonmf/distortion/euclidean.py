@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .._common.typing import Array
+from .._common.typing import Array, Labels
 from ..engines.base import Engine, RawRows, median
 from ..passes.state import State, Stats
-from .base import FlowCost, Flowing, Items, Moving, Pairs, Splitting, between
+from .base import FlowCost, Flowing, Items, Moving, Pairs, Splitting, between, each_center
 from .few import EuclideanCost
 
 
@@ -41,12 +41,12 @@ class Euclidean(Splitting, Moving, Flowing):
     def to_frame(self, centers: Array) -> Array:
         return centers - self.ref
 
-    def pairs(self, items: Items, centers: Array) -> Pairs:
+    def pairs(self, items: Items, centers: Array, labels: Labels | None = None) -> Pairs:
         # ‖x − y‖² = ‖x‖² − 2 x·y + ‖y‖²
-        inner = items.rows.dot(centers)
+        inner = items.products(centers, labels)
         distance = inner * inner.dtype.type(-2)
         distance += items.sq
-        distance += np.einsum("ij,ij->i", centers, centers).astype(inner.dtype)[:, None]
+        distance += each_center(np.einsum("ij,ij->i", centers, centers).astype(inner.dtype), labels)
         return Pairs(distance, inner)
 
     def sums(self, items: Items, resp: Array, inner: Array) -> Array:

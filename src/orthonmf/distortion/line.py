@@ -17,7 +17,7 @@ import numpy as np
 from .._common.typing import Array, Labels
 from ..engines.base import Engine, RawRows, weighted_mean
 from ..passes.state import State, Stats
-from .base import FlowCost, Flowing, Items, Moving, Pairs, Splitting, between
+from .base import FlowCost, Flowing, Items, Moving, Pairs, Splitting, between, each_center
 from .few import LineCost
 
 TINY = float(np.finfo(float).tiny)
@@ -60,16 +60,16 @@ class Line(Splitting, Moving, Flowing):
         cosine = centers @ self.ref
         return self.retract(np.column_stack([cosine, centers - np.multiply.outer(cosine, self.ref)]))
 
-    def pairs(self, items: Items, centers: Array) -> Pairs:
+    def pairs(self, items: Items, centers: Array, labels: Labels | None = None) -> Pairs:
         cosine, rest = centers[:, 0], centers[:, 1:]
-        inner = items.rows.dot(rest)
+        inner = items.products(rest, labels)
         dtype = inner.dtype
-        parallel = np.multiply.outer(cosine.astype(dtype), items.along.astype(dtype, copy=False))
+        parallel = each_center(cosine.astype(dtype), labels) * items.along.astype(dtype, copy=False)
         full = inner + parallel
         parallel += full
         parallel *= inner  # (x_⊥·u_⊥)(2 s c + x_⊥·u_⊥)
         rest_sq = np.einsum("ij,ij->i", rest, rest).astype(dtype)
-        distance = np.multiply.outer(rest_sq, np.square(items.along).astype(dtype, copy=False))
+        distance = each_center(rest_sq, labels) * np.square(items.along).astype(dtype, copy=False)
         distance += items.sq
         distance -= parallel
         return Pairs(distance, full)

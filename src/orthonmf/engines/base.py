@@ -44,6 +44,9 @@ class Rows(Protocol):
     def dot(self, vectors: Array) -> Array:
         """Inner products with ``vectors`` (k, n_dims): shape (k, block)."""
 
+    def own(self, vectors: Array, labels: Labels) -> Array:
+        """Inner products of each item with the vector of its label: shape (block,)."""
+
     def tdot(self, weights: Array) -> Array:
         """Weighted sums for ``weights`` (k, block): shape (k, n_dims)."""
 

@@ -17,7 +17,9 @@ from .layout import in_memory
 from .threads import ThreadTeam
 
 # A block stores so many numbers for each dimension, at least.
-NUMBERS_PER_DIMENSION = 4
+NUMBERS_PER_DIMENSION = 16
+# Weights of at most so many sums for each item, on average, are multiplied as a sparse matrix: the others are 0.
+FEW_PER_ITEM = 2
 # Where an item stores less than all but this fraction of the squared norm of its component, what it misses is a plain difference.
 LITTLE = 0.1
 # Chosen items of so few numbers, zeros among them, are held as a dense array: a product of sparse ones is all overhead.
@@ -42,9 +44,19 @@ class _SparseRows:
         inner -= np.multiply.outer(vectors @ self.ref, self.along)
         return inner.astype(self.matrix.dtype, copy=False)
 
+    def own(self, vectors: Array, labels: Labels) -> Array:
+        inner = _inner(self.matrix, labels, vectors)
+        if self.factor is not None:
+            inner *= self.factor
+        return inner - (vectors @ self.ref)[labels] * self.along
+
     def tdot(self, weights: Array) -> Array:
         scaled = weights if self.factor is None else weights * self.factor
-        return (self.matrix.T @ scaled.T).T - np.multiply.outer(weights @ self.along, self.ref)
+        if np.count_nonzero(scaled) <= FEW_PER_ITEM * scaled.shape[1]:
+            sums = (sp.csr_array(scaled) @ self.matrix).toarray()
+        else:
+            sums = (self.matrix.T @ scaled.T).T
+        return sums - np.multiply.outer(weights @ self.along, self.ref)
 
     def sqnorms(self) -> Array:
         factor = 1.0 if self.factor is None else self.factor
@@ -125,9 +137,7 @@ class _SparseRawRows:
         return gram - cross - cross.T + weight.sum() * np.multiply.outer(ref, ref)
 
     def inner(self, labels: Labels, centers: Array) -> Array:
-        rows = np.repeat(np.arange(len(self)), np.diff(self.matrix.indptr))
-        products = self.matrix.data * centers[labels[rows], self.matrix.indices]
-        return np.bincount(rows, products, len(self)).astype(np.float64, copy=False)
+        return _inner(self.matrix, labels, centers)
 
     def keys(self) -> Array:
         bits = scrambled((self.matrix.data.astype(np.float64) + 0.0).view(np.uint64))
@@ -190,6 +200,13 @@ class SparseEngine(Engine):
         outer *= root[:, None]
         outer *= root
         return outer
+
+
+def _inner(matrix: Any, labels: Labels, centers: Array) -> Array:
+    """x · centers[labels], item by item, in float64."""
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    products = matrix.data * centers[labels[rows], matrix.indices]
+    return np.bincount(rows, products, matrix.shape[0]).astype(np.float64, copy=False)
 
 
 def _levels(components: Array) -> list[Array]:

@@ -80,7 +80,7 @@ class Audit:
         frame, raw, weight, labels, sq = self.frame, items.rows, items.weight, columns["labels"], items.rows.sqnorms()
         framed = frame.items(raw, weight)
         pairs = framed.pairs(self.centers)
-        stats = hard_stats(framed, pairs, labels)
+        stats = hard_stats(framed, pairs.of(labels), labels, len(self.centers))
         points, mine = frame.to_data(self.centers), (labels, np.arange(len(labels)))
         own = raw.residual_sq(scales(frame, pairs.inner[mine], sq), labels, points)
         nearest = pairs.distance.argmin(axis=0)

@@ -44,14 +44,13 @@ class HardStats(Additive):
         return float(self.cost.sum())
 
 
-def hard_stats(items: Items, pairs: Pairs, labels: Labels, changed: int = 0) -> HardStats:
-    """The sums of one block for given labels."""
-    n_components, block = pairs.distance.shape
-    own = np.maximum(pairs.distance[labels, np.arange(block)], 0)
-    resp = np.zeros_like(pairs.distance)
-    resp[labels, np.arange(block)] = items.weight
+def hard_stats(items: Items, pairs: Pairs, labels: Labels, n_components: int, changed: int = 0) -> HardStats:
+    """The sums of one block for given labels, and what pairs every item with the centre of its own."""
+    own = np.maximum(pairs.distance[0], 0)
+    resp = np.zeros((n_components, len(items)), dtype=own.dtype)
+    resp[labels, np.arange(len(items))] = items.weight
     return HardStats(
-        count=block,
+        count=len(items),
         mass=np.bincount(labels, items.weight, n_components),
         sizes=np.bincount(labels, minlength=n_components),
         cost=np.bincount(labels, items.weight * own, n_components),
@@ -79,7 +78,7 @@ class Nearest:
         pairs = items.pairs(self.centers)
         labels = pairs.distance.argmin(axis=0)
         changed = int(np.count_nonzero(labels != columns["labels"])) if self.labelled else len(items)
-        return Found(hard_stats(items, pairs, labels, changed), {"labels": labels})
+        return Found(hard_stats(items, pairs.of(labels), labels, len(self.centers), changed), {"labels": labels})
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,8 @@ class Labelled:
     reads: ClassVar = ("labels",)
 
     def __call__(self, items: Items, columns: Columns) -> Found:
-        return Found(hard_stats(items, items.pairs(self.centers), columns["labels"]))
+        labels = columns["labels"]
+        return Found(hard_stats(items, items.pairs(self.centers, labels), labels, len(self.centers)))
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ class Sides:
 
     def __call__(self, items: Items, columns: Columns) -> Found:
         mine = columns["labels"], np.arange(len(items))
-        pairs = [items.pairs(centers) for centers in self.halves]
-        own = np.stack([pair.distance[mine] for pair in pairs])
+        pairs = [items.pairs(centers, mine[0]) for centers in self.halves]
+        own = np.concatenate([pair.distance for pair in pairs])
         side = (own[1] < own[0]).astype(np.intp)
         resp = np.zeros((2, len(self.halves[0]), len(items)), dtype=own.dtype)
         resp[(side, *mine)] = items.weight
