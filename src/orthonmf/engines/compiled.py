@@ -7,7 +7,7 @@ The plain passes are what the compiled ones are tested against, and what every o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -55,28 +55,28 @@ class _Numbers:
 
     def of(self, where: slice) -> tuple[Array, ...]:
         """Those of some items."""
-        return tuple(getattr(self, field.name)[where] for field in fields(self))
+        return self.factor[where], self.along[where], self.sq[where], self.weight[where]
 
 
 class _Centers:
-    """Centres as the kernels read them: along the reference, beside it (n_dims, k), and that squared."""
+    """Centres as the kernels read them, with the frame: along the reference, beside it, and that squared."""
 
-    def __init__(self, frame: Distortion, centers: Array, dtype: Any) -> None:
-        rest = centers[:, int(frame.scaled) :]
+    def __init__(self, frame: Distortion, centers: Array, numbers: _Numbers) -> None:
+        dtype, rest = numbers.sq.dtype, centers[:, int(frame.scaled) :]
         cosine = centers[:, 0] if frame.scaled else np.zeros(len(centers))
         squares = np.einsum("ij,ij->i", rest, rest)
-        self.shape, self.scaled = centers.shape, frame.scaled
-        self.read = frame.ref, frame.scaled, cosine.astype(dtype), np.ascontiguousarray(rest.T, dtype), squares.astype(dtype)
+        self.shape = centers.shape
+        self.read = (frame.ref, frame.scaled), (cosine.astype(dtype), np.ascontiguousarray(rest.T, dtype), squares.astype(dtype))
 
 
 class _Hard:
     """Labels, and the sums that they make: for one set of centres, or for several of equal size."""
 
-    def __init__(self, work: Nearest | Labelled | NearestInEach, frame: Distortion, dtype: Any) -> None:
+    def __init__(self, work: Nearest | Labelled | NearestInEach, frame: Distortion, numbers: _Numbers) -> None:
         self.fixed, self.several = isinstance(work, Labelled), isinstance(work, NearestInEach)
         self.labelled = not isinstance(work, Nearest) or work.labelled
         self.n_sets = len(work.centers) if self.several else 1
-        self.centers = _Centers(frame, work.centers.reshape(-1, work.centers.shape[-1]), dtype)
+        self.centers = _Centers(frame, work.centers.reshape(-1, work.centers.shape[-1]), numbers)
 
     def __call__(self, values: Array, numbers: tuple[Array, ...], columns: Columns) -> Found:
         n_centers = self.centers.shape[0]
@@ -84,7 +84,7 @@ class _Hard:
         mass, sizes, cost = np.zeros(n_centers), np.zeros(n_centers, dtype=np.intp), np.zeros(n_centers)
         sums, changed = np.zeros(self.centers.shape), np.zeros(self.n_sets, dtype=np.intp)
         found = labels.reshape(len(values), self.n_sets)
-        kernels.hard(values, *numbers, *self.centers.read, found, self.fixed, mass, sizes, cost, sums, changed)
+        kernels.hard(values, numbers, *self.centers.read, found, self.fixed, mass, sizes, cost, sums, changed)
         if self.several:
             shape = self.n_sets, n_centers // self.n_sets
             each = (mass.reshape(shape), sizes.reshape(shape), cost.reshape(shape), sums.reshape(*shape, -1))
@@ -96,12 +96,12 @@ class _Hard:
 class _Soft:
     """The sums of Gibbs responsibilities."""
 
-    def __init__(self, work: Gibbs, frame: Distortion, dtype: Any) -> None:
-        self.state, self.centers = work.state, _Centers(frame, work.state.centers, dtype)
+    def __init__(self, work: Gibbs, frame: Distortion, numbers: _Numbers) -> None:
+        self.state, self.centers = work.state, _Centers(frame, work.state.centers, numbers)
 
     def __call__(self, values: Array, numbers: tuple[Array, ...], columns: Columns) -> Found:
         mass, sums = np.zeros(self.centers.shape[0]), np.zeros(self.centers.shape)
-        totals = kernels.soft(values, *numbers, *self.centers.read, self.state.beta, self.state.log_mass, mass, sums)
+        totals = kernels.soft(values, numbers, *self.centers.read, self.state.beta, self.state.log_mass, mass, sums)
         weight, log_partition, distortion = totals
         return Found(Stats(len(values), weight=weight, mass=mass, sums=sums, log_partition=log_partition, distortion=distortion))
 
@@ -109,12 +109,12 @@ class _Soft:
 class _Shares:
     """What every item costs about its nearest centre."""
 
-    def __init__(self, work: Shares, frame: Distortion, dtype: Any) -> None:
-        self.centers = _Centers(frame, work.centers, dtype)
+    def __init__(self, work: Shares, frame: Distortion, numbers: _Numbers) -> None:
+        self.centers = _Centers(frame, work.centers, numbers)
 
     def __call__(self, values: Array, numbers: tuple[Array, ...], columns: Columns) -> Found:
         labels, least, weight = np.empty(len(values), dtype=np.int32), np.empty(len(values)), numbers[-1]
-        kernels.nearest(values, *numbers, *self.centers.read, labels, least)
+        kernels.nearest(values, numbers, *self.centers.read, labels, least)
         cost = weight * np.maximum(least, 0)
         total = ShareSums(len(values), float(cost.sum()), np.bincount(labels, weight, self.centers.shape[0]))
         return Found(total, {"labels": labels, "cost": cost, "mass": weight.copy()})
@@ -123,12 +123,12 @@ class _Shares:
 class _Distances:
     """Distances to an item's own centre and to the nearest other, or the margin between them."""
 
-    def __init__(self, work: OwnAndOther | Margins, frame: Distortion, dtype: Any) -> None:
-        self.work, self.centers = work, _Centers(frame, work.centers, dtype)
+    def __init__(self, work: OwnAndOther | Margins, frame: Distortion, numbers: _Numbers) -> None:
+        self.work, self.centers = work, _Centers(frame, work.centers, numbers)
 
     def __call__(self, values: Array, numbers: tuple[Array, ...], columns: Columns) -> Found:
         own, other = np.empty((2, len(values)))
-        kernels.own_and_other(values, *numbers, *self.centers.read, columns["labels"], own, other)
+        kernels.own_and_other(values, numbers, *self.centers.read, columns["labels"], own, other)
         *_, sq, weight = numbers
         if isinstance(self.work, Margins):
             return Found(Count(len(values)), {"margin": self.work.between(own, other, sq)})
@@ -139,13 +139,13 @@ class _Distances:
 class _Moves:
     """Items whose move pays."""
 
-    def __init__(self, work: MoveGains, frame: Distortion, dtype: Any) -> None:
-        self.work, self.centers = work, _Centers(frame, work.centers, dtype)
+    def __init__(self, work: MoveGains, frame: Distortion, numbers: _Numbers) -> None:
+        self.work, self.centers = work, _Centers(frame, work.centers, numbers)
 
     def __call__(self, values: Array, numbers: tuple[Array, ...], columns: Columns) -> Found:
         gain, goal, labels = np.empty(len(values)), np.zeros(len(values), dtype=np.intp), columns["labels"]
         moving = columns["together"] if self.work.together else numbers[-1]
-        kernels.moves(values, *numbers, *self.centers.read, labels, moving, self.work.mass, self.work.cost, gain, goal)
+        kernels.moves(values, numbers, *self.centers.read, labels, moving, self.work.mass, self.work.cost, gain, goal)
         pays = np.flatnonzero(gain > self.work.least)
         return Found(Movers(len(values), columns[INDEX][pays], gain[pays], labels[pays], goal[pays]))
 
@@ -153,16 +153,15 @@ class _Moves:
 class _Sides:
     """The sums of both halves of every component."""
 
-    def __init__(self, work: Sides, frame: Distortion, dtype: Any) -> None:
-        self.shape, self.frame = work.halves.shape, frame
+    def __init__(self, work: Sides, frame: Distortion, numbers: _Numbers) -> None:
+        self.shape, self.frame = work.halves.shape, (frame.ref, frame.scaled)
         rest = work.halves[:, :, int(frame.scaled) :]
         self.cosine = work.halves[:, :, 0].copy() if frame.scaled else np.zeros(self.shape[:2])
-        self.rest, self.squares = np.ascontiguousarray(rest, dtype), np.einsum("sij,sij->si", rest, rest)
+        self.rest, self.squares = np.ascontiguousarray(rest, numbers.sq.dtype), np.einsum("sij,sij->si", rest, rest)
 
     def __call__(self, values: Array, numbers: tuple[Array, ...], columns: Columns) -> Found:
         mass, cost, sums = np.zeros(self.shape[:2]), np.zeros(self.shape[:2]), np.zeros(self.shape)
-        halves = self.frame.ref, self.frame.scaled, self.cosine, self.squares, self.rest
-        kernels.sides(values, *numbers, *halves, columns["labels"], mass, cost, sums)
+        kernels.sides(values, numbers, self.frame, self.cosine, self.rest, self.squares, columns["labels"], mass, cost, sums)
         return Found(SideSums(len(values), mass, cost, sums))
 
 
@@ -210,7 +209,8 @@ class CompiledEngine(DenseEngine):
         if type(frame) not in NUMBERS or type(work) not in KERNELS:
             return super().stream(frame, work, columns)
         assert isinstance(frame, Distortion)
-        kernel, numbers = KERNELS[type(work)](work, frame, self.dtype), self._numbers(frame)
+        numbers = self._numbers(frame)
+        kernel = KERNELS[type(work)](work, frame, numbers)
 
         def part(where: slice) -> Found:
             read = {name: self._column(columns or {}, name, where) for name in work.reads}
@@ -236,7 +236,8 @@ class CompiledEngine(DenseEngine):
         """What frames the items; found once."""
         numbers = self._kept.get((frame, -1))
         if numbers is None:
-            numbers = _Numbers(*(np.empty(self.n_items, dtype) for dtype in (float, float, self.dtype, float)))
+            n_items = self.n_items
+            numbers = _Numbers(np.empty(n_items), np.empty(n_items), np.empty(n_items, self.dtype), np.empty(n_items))
             describe = NUMBERS[type(frame)]
 
             def part(where: slice) -> None:

@@ -1,7 +1,8 @@
 """Loops over the items of a block, compiled by numba: what the hot passes of ``engines.compiled`` are made of.
 
-Items are seen in their frame, x' = factor · x − along · ref, a few of them at a time, so that they stay in the cache and nothing cancels.
-Products with the centres are left to BLAS. No sum is reordered (contraction to fused multiply-adds aside), so results depend on neither
+Items are seen in their frame, x' = factor · x − along · ref, a few of them (a tile) at a time, so that they stay in the cache and nothing
+cancels. Products with the centres are left to BLAS; what follows runs along the items, which is what the processor's vectors are good at.
+No sum is reordered (contraction to fused multiply-adds aside), so results depend on neither
 the machine's vectors nor the number of threads.
 """
 
@@ -119,45 +120,69 @@ def framed(values, factor, along, ref, rest):
 
 @compiled
 def line_distances(inner, along, sq, cosine, rest_sq, distance):
-    """Distances of one item to all lines, from what it has in common with them beside the reference."""
-    for j in range(inner.shape[0]):
-        parallel = cosine[j] * along
-        distance[j] = rest_sq[j] * (along * along) + sq - (parallel + parallel + inner[j]) * inner[j]
+    """Distances of the items to one line, from what they have in common with it beside the reference."""
+    for i in range(inner.shape[0]):
+        parallel = cosine * along[i]
+        distance[i] = rest_sq * (along[i] * along[i]) + sq[i] - (parallel + parallel + inner[i]) * inner[i]
 
 
 @compiled
 def mean_distances(inner, sq, rest_sq, distance):
-    """Squared distances of one item to all points."""
-    for j in range(inner.shape[0]):
-        distance[j] = rest_sq[j] + sq - (inner[j] + inner[j])
+    """Squared distances of the items to one point."""
+    for i in range(inner.shape[0]):
+        distance[i] = rest_sq + sq[i] - (inner[i] + inner[i])
 
 
 @compiled
-def measured(values, factor, along, sq, ref, scaled, cosine, turned, rest_sq, rest, inner, distance):
-    """A few items in their frame, their products with the centres beside the reference, and their distances to them.
+def buffers(values, n_centers):
+    """What a tile needs: items in their frame (tile, n_dims), and four rows for products, distances and the items' own numbers."""
+    tile = tile_size(values.shape[0], values.shape[1])
+    return np.empty((tile, values.shape[1]), values.dtype), np.empty((4, n_centers * tile), values.dtype)
 
-    ``cosine``, ``turned`` (n_dims, k) and ``rest_sq`` are the centres along the reference, beside it, and that squared.
+
+@compiled
+def transposed(one, other):
+    """other = oneᵀ."""
+    for i in range(one.shape[0]):
+        for j in range(one.shape[1]):
+            other[j, i] = one[i, j]
+
+
+@compiled
+def measured(values, few, numbers, frame, centers, rest, room):
+    """What a few items have in common with the centres beside the reference, and how far they are from them: (k, n_few) each.
+
+    ``numbers`` are the factor, the coordinate along the reference, the square of the rest and the weight ω of every item; ``frame`` the
+    reference, and whether items are scaled; ``centers`` those along the reference (k,), beside it (n_dims, k), and that squared (k,).
     """
-    n_items = values.shape[0]
-    framed(values, factor, along, ref, rest)
-    np.dot(rest[:n_items], turned, inner[:n_items])
-    ends = np.empty(2, values.dtype)
-    for i in range(n_items):
-        ends[0], ends[1] = along[i], sq[i]  # in the precision of the items
+    factor, along, sq, _ = numbers
+    ref, scaled = frame
+    cosine, turned, rest_sq = centers
+    n_few, k = few.stop - few.start, turned.shape[1]
+    framed(values[few], factor[few], along[few], ref, rest)
+    inner, distance = room[0, : k * n_few].reshape((k, n_few)), room[1, : k * n_few].reshape((k, n_few))
+    products = room[1, : k * n_few].reshape((n_few, k))  # BLAS is quicker this way round
+    np.dot(rest[:n_few], turned, products)
+    transposed(products, inner)
+    room[2, :n_few], room[3, :n_few] = along[few], sq[few]  # in the precision of the items
+    for j in range(k):
         if scaled:
-            line_distances(inner[i], ends[0], ends[1], cosine, rest_sq, distance[i])
+            line_distances(inner[j], room[2, :n_few], room[3, :n_few], cosine[j], rest_sq[j], distance[j])
         else:
-            mean_distances(inner[i], ends[1], rest_sq, distance[i])
+            mean_distances(inner[j], room[3, :n_few], rest_sq[j], distance[j])
+    return inner, distance
 
 
 @compiled
-def lowest(numbers):
-    """Where the least is, the first of equal ones."""
-    best, least = 0, numbers[0]
-    for j in range(1, numbers.shape[0]):
-        if numbers[j] < least:
-            best, least = j, numbers[j]
-    return best
+def lowest(distance, found, least):
+    """For every item (column) the row of the least distance, the first of equal ones, and that distance."""
+    found[:], least[:] = 0, distance[0]
+    for j in range(1, distance.shape[0]):
+        row = distance[j]
+        for i in range(row.shape[0]):
+            nearer = row[i] < least[i]
+            least[i] = row[i] if nearer else least[i]
+            found[i] = j if nearer else found[i]
 
 
 @compiled
@@ -168,96 +193,95 @@ def add_row(sums, weight, row):
 
 
 @compiled
-def hard(values, factor, along, sq, weight, ref, scaled, cosine, turned, rest_sq, labels, fixed, mass, sizes, cost, sums, changed):
+def hard(values, numbers, frame, centers, labels, fixed, mass, sizes, cost, sums, changed):
     """Sums of the items by component, for each of several sets of centres. ``labels`` (n_items, n_sets) are found unless ``fixed``."""
+    along, weight, scaled, cosine = numbers[1], numbers[3], frame[1], centers[0]
     n_items, n_dims = values.shape
-    n_sets, k = labels.shape[1], turned.shape[1] // labels.shape[1]
-    tile = tile_size(n_items, n_dims)
-    rest, inner = np.empty((tile, n_dims), values.dtype), np.empty((tile, turned.shape[1]), values.dtype)
-    distance = np.empty_like(inner)
-    for start in range(0, n_items, tile):
-        few = slice(start, min(start + tile, n_items))
-        measured(values[few], factor[few], along[few], sq[few], ref, scaled, cosine, turned, rest_sq, rest, inner, distance)
-        for i in range(start, few.stop):
-            away = distance[i - start]
-            for s in range(n_sets):
-                if not fixed:
-                    found = lowest(away[s * k : s * k + k])
-                    changed[s] += labels[i, s] != found
-                    labels[i, s] = found
+    n_sets, k = labels.shape[1], cosine.shape[0] // labels.shape[1]
+    rest, room = buffers(values, cosine.shape[0])
+    found, least = np.empty(rest.shape[0], np.int32), np.empty(rest.shape[0], values.dtype)
+    for start in range(0, n_items, rest.shape[0]):
+        few = slice(start, min(start + rest.shape[0], n_items))
+        inner, distance = measured(values, few, numbers, frame, centers, rest, room)
+        for s in range(n_sets):
+            if not fixed:
+                lowest(distance[s * k : s * k + k], found[: few.stop - start], least[: few.stop - start])
+                for i in range(start, few.stop):
+                    changed[s] += labels[i, s] != found[i - start]
+                    labels[i, s] = found[i - start]
+            for i in range(start, few.stop):
                 j = s * k + labels[i, s]
                 mass[j] += weight[i]
                 sizes[j] += 1
-                cost[j] += weight[i] * max(away[j], 0)
-                share = weight[i] * (inner[i - start, j] + cosine[j] * along[i]) if scaled else weight[i]
+                cost[j] += weight[i] * max(distance[j, i - start], 0)
+                share = weight[i] * (inner[j, i - start] + cosine[j] * along[i]) if scaled else weight[i]
                 if scaled:
                     sums[j, 0] += share * along[i]
                 add_row(sums[j, sums.shape[1] - n_dims :], share, rest[i - start])
 
 
 @compiled
-def nearest(values, factor, along, sq, weight, ref, scaled, cosine, turned, rest_sq, labels, least):
+def nearest(values, numbers, frame, centers, labels, least):
     """The nearest centre of every item, and how far it is."""
-    n_items, n_dims = values.shape
-    tile = tile_size(n_items, n_dims)
-    rest, inner = np.empty((tile, n_dims), values.dtype), np.empty((tile, turned.shape[1]), values.dtype)
-    distance = np.empty_like(inner)
-    for start in range(0, n_items, tile):
-        few = slice(start, min(start + tile, n_items))
-        measured(values[few], factor[few], along[few], sq[few], ref, scaled, cosine, turned, rest_sq, rest, inner, distance)
-        for i in range(start, few.stop):
-            labels[i] = lowest(distance[i - start])
-            least[i] = distance[i - start, labels[i]]
+    n_items = values.shape[0]
+    rest, room = buffers(values, centers[0].shape[0])
+    for start in range(0, n_items, rest.shape[0]):
+        few = slice(start, min(start + rest.shape[0], n_items))
+        _, distance = measured(values, few, numbers, frame, centers, rest, room)
+        lowest(distance, labels[few], least[few])
 
 
 @compiled
-def own_and_other(values, factor, along, sq, weight, ref, scaled, cosine, turned, rest_sq, labels, own, other):
+def own_and_other(values, numbers, frame, centers, labels, own, other):
     """How far every item is from its own centre, and from the nearest other."""
-    n_items, n_dims = values.shape
-    tile = tile_size(n_items, n_dims)
-    rest, inner = np.empty((tile, n_dims), values.dtype), np.empty((tile, turned.shape[1]), values.dtype)
-    distance = np.empty_like(inner)
-    for start in range(0, n_items, tile):
-        few = slice(start, min(start + tile, n_items))
-        measured(values[few], factor[few], along[few], sq[few], ref, scaled, cosine, turned, rest_sq, rest, inner, distance)
-        for i in range(start, few.stop):
-            away = distance[i - start]
-            own[i] = away[labels[i]]
-            away[labels[i]] = np.inf
-            other[i] = away[lowest(away)]
+    n_items = values.shape[0]
+    rest, room = buffers(values, centers[0].shape[0])
+    other[:] = np.inf
+    for start in range(0, n_items, rest.shape[0]):
+        few = slice(start, min(start + rest.shape[0], n_items))
+        _, distance = measured(values, few, numbers, frame, centers, rest, room)
+        for j in range(distance.shape[0]):
+            for i in range(start, few.stop):
+                away = distance[j, i - start]
+                if labels[i] == j:
+                    own[i] = away
+                else:
+                    other[i] = min(other[i], away)
 
 
 @compiled
-def moves(values, factor, along, sq, weight, ref, scaled, cosine, turned, rest_sq, labels, moving, mass, cost, gain, goal):
+def moves(values, numbers, frame, centers, labels, moving, mass, cost, gain, goal):
     """What every item gains by moving to its best other component, with the weight ``moving``; as ``join`` and ``leave`` of the losses."""
-    n_items, n_dims = values.shape
-    tile = tile_size(n_items, n_dims)
-    rest, inner = np.empty((tile, n_dims), values.dtype), np.empty((tile, turned.shape[1]), values.dtype)
-    distance = np.empty_like(inner)
-    for start in range(0, n_items, tile):
-        few = slice(start, min(start + tile, n_items))
-        measured(values[few], factor[few], along[few], sq[few], ref, scaled, cosine, turned, rest_sq, rest, inner, distance)
-        for i in range(start, few.stop):
-            leave, join = 0.0, np.inf
-            for j in range(turned.shape[1]):
-                added = moving[i] * max(distance[i - start, j], 0)
-                full = inner[i - start, j] + cosine[j] * along[i]
-                turn = moving[i] * full * full * added / max(mass[j] - cost[j], TINY)
-                if j == labels[i]:
+    along, scaled, cosine = numbers[1], frame[1], centers[0]
+    n_items = values.shape[0]
+    rest, room = buffers(values, cosine.shape[0])
+    leave, join = np.empty(rest.shape[0]), np.empty(rest.shape[0])
+    for start in range(0, n_items, rest.shape[0]):
+        few = slice(start, min(start + rest.shape[0], n_items))
+        inner, distance = measured(values, few, numbers, frame, centers, rest, room)
+        join[:] = np.inf
+        for j in range(cosine.shape[0]):
+            explained = max(mass[j] - cost[j], TINY)
+            for i in range(start, few.stop):
+                added = moving[i] * max(distance[j, i - start], 0)
+                full = inner[j, i - start] + cosine[j] * along[i]
+                turn = moving[i] * full * full * added / explained
+                if labels[i] == j:
                     left = max(mass[j] - moving[i], max(1e-12 * mass[j], TINY))
-                    leave = min(added + turn if scaled else added * mass[j] / left, cost[j])
+                    leave[i - start] = min(added + turn if scaled else added * mass[j] / left, cost[j])
                     continue
                 risen = added - turn if scaled else added * (mass[j] / max(mass[j] + moving[i], TINY))
-                if risen < join:
-                    join, goal[i] = risen, j
-            gain[i] = leave - join
+                if risen < join[i - start]:
+                    join[i - start], goal[i] = risen, j
+        for i in range(start, few.stop):
+            gain[i] = leave[i - start] - join[i - start]
 
 
 @compiled
-def exponentials(logits, top):
-    """e^(logit − top) in the place of the logits, none of which is above ``top``; their sum."""
-    for j in range(logits.shape[0]):
-        x = max(logits[j] - top, LEAST_EXPONENT)
+def exponentials(logits, top, total):
+    """e^(logit − top) in the place of the logits, none of which is above ``top``; they are added to the total."""
+    for i in range(logits.shape[0]):
+        x = max(logits[i] - top[i], LEAST_EXPONENT)
         shifted = x * PER_LOG2 + ROUNDER
         n = shifted - ROUNDER
         r = (x - n * LOG2_HIGH) - n * LOG2_LOW
@@ -276,58 +300,61 @@ def exponentials(logits, top):
         series = series * r + 1.0
         series = series * r + 1.0
         bits = np.float64(series).view(np.int64) + (np.float64(shifted).view(np.int64) << 52)
-        power = np.int64(bits).view(np.float64)
-        logits[j] = power if x > LEAST_EXPONENT else 0.0
-    total = 0.0
-    for j in range(logits.shape[0]):
-        total += logits[j]
-    return total
+        logits[i] = np.int64(bits).view(np.float64) if x > LEAST_EXPONENT else 0.0
+        total[i] += logits[i]
 
 
 @compiled
-def soft(values, factor, along, sq, weight, ref, scaled, cosine, turned, rest_sq, beta, log_mass, mass, sums):
+def soft(values, numbers, frame, centers, beta, log_mass, mass, sums):
     """Sums of Gibbs responsibilities; returns Σ ω, Σ ω log Z and Σ ω p d."""
+    along, weight, scaled, cosine = numbers[1], numbers[3], frame[1], centers[0]
     n_items, n_dims = values.shape
-    k = turned.shape[1]
-    tile = tile_size(n_items, n_dims)
-    rest, inner = np.empty((tile, n_dims), values.dtype), np.empty((tile, k), values.dtype)
-    distance, logits, part = np.empty_like(inner), np.empty(k), np.empty((k, n_dims), values.dtype)
+    k = cosine.shape[0]
+    rest, room = buffers(values, k)
+    tile = rest.shape[0]
+    logits, top, total, part = np.empty((k, tile)), np.empty(tile), np.empty(tile), np.empty((k, n_dims), values.dtype)
     whole = log_partition = distortion = 0.0
     for start in range(0, n_items, tile):
         few = slice(start, min(start + tile, n_items))
-        measured(values[few], factor[few], along[few], sq[few], ref, scaled, cosine, turned, rest_sq, rest, inner, distance)
-        for i in range(start, few.stop):
-            row, away = inner[i - start], distance[i - start]
-            top = -np.inf
-            for j in range(k):
-                logits[j] = log_mass[j] - beta * away[j]
-                top = max(top, logits[j])
-            total = exponentials(logits, top)
-            whole += weight[i]
-            log_partition += weight[i] * (np.log(total) + top)
-            share = weight[i] / total
-            for j in range(k):
-                resp = share * logits[j]
-                mass[j] += resp
-                logits[j] = resp * away[j]
-                if scaled:
-                    resp *= row[j] + cosine[j] * along[i]
-                    sums[j, 0] += resp * along[i]
-                row[j] = resp
-            for j in range(k):
-                distortion += logits[j]
-        np.dot(inner[: few.stop - start].T, rest[: few.stop - start], part)
+        n_few = few.stop - start
+        inner, distance = measured(values, few, numbers, frame, centers, rest, room)
+        top[:], total[:] = -np.inf, 0.0
+        for j in range(k):
+            for i in range(n_few):
+                logits[j, i] = log_mass[j] - beta * distance[j, i]
+                top[i] = max(top[i], logits[j, i])
+        for j in range(k):
+            exponentials(logits[j, :n_few], top[:n_few], total[:n_few])
+        for i in range(n_few):
+            whole += weight[start + i]
+            log_partition += weight[start + i] * (np.log(total[i]) + top[i])
+            total[i] = weight[start + i] / total[i]
+        for j in range(k):
+            resp = logits[j, :n_few]
+            for i in range(n_few):
+                resp[i] *= total[i]
+            mass[j] += sum_of_products(resp, 1.0, np.ones_like(resp))
+            distortion += sum_of_products(resp, 1.0, distance[j])
+            if scaled:
+                for i in range(n_few):
+                    resp[i] *= inner[j, i] + cosine[j] * along[start + i]
+                sums[j, 0] += sum_of_products(resp, 1.0, along[few])
+            for i in range(n_few):
+                inner[j, i] = resp[i]
+        np.dot(inner, rest[:n_few], part)
         for j in range(k):
             add_row(sums[j, sums.shape[1] - n_dims :], 1.0, part[j])
     return whole, log_partition, distortion
 
 
 @compiled
-def sides(values, factor, along, sq, weight, ref, scaled, cosine, rest_sq, halves, labels, mass, cost, sums):
+def sides(values, numbers, frame, cosine, halves, rest_sq, labels, mass, cost, sums):
     """Sums of the items of every component on either side, by the nearer of its two ``halves`` (2, k, n_dims), the first of equal ones.
 
     ``cosine`` and ``rest_sq`` (2, k) are the halves along the reference, and beside it squared.
     """
+    factor, along, sq, weight = numbers
+    ref, scaled = frame
     n_items, n_dims = values.shape
     rest, distance, inner = np.empty(n_dims, values.dtype), np.empty(2), np.empty(2)
     for i in range(n_items):

@@ -14,8 +14,8 @@ from . import available, engine_class
 from .base import Engine
 from .threads import ThreadTeam
 
-# Numbers in X from which compiled passes are worth loading numba for, which takes half a second.
-COMPILED_NUMBERS = 1 << 16
+# Numbers in X from which compiled passes are worth loading numba for, and the first time compiling them, which takes some ten seconds.
+COMPILED_NUMBERS = 1 << 20
 
 
 @dataclass(frozen=True)
