@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from .._common.typing import Array, Labels
 from ..distortion.base import Items
@@ -68,13 +69,13 @@ class Swaps:
     reads: ClassVar = ("labels", "own", "second")
 
     def __call__(self, items: Items, columns: Columns) -> Found:
-        member = np.zeros((len(items), self.n_components))
-        member[np.arange(len(items)), columns["labels"]] = 1
+        whole = np.arange(len(items) + 1)
+        member = sp.csr_array((np.ones(len(items)), columns["labels"], whole), shape=(len(items), self.n_components))
         few = range(0, len(self.home), PLACES_AT_ONCE)
         parts = [self._part(items, columns, member, slice(start, start + PLACES_AT_ONCE)) for start in few]
         return Found(SwapCosts(len(items), *(np.concatenate(each) for each in zip(*parts, strict=True))))
 
-    def _part(self, items: Items, columns: Columns, member: Array, chosen: slice) -> tuple[Array, Array, Array]:
+    def _part(self, items: Items, columns: Columns, member: Any, chosen: slice) -> tuple[Array, Array, Array]:
         distance = np.maximum(items.pairs(self.centers[chosen]).distance, 0)
         own, second = columns["own"], columns["second"]
         kept = np.minimum(distance, own)

@@ -29,7 +29,7 @@ from ..passes.raw import Keys
 from ..passes.swaps import SwapCosts, Swaps
 from .batch import alternate_each, at_once, far_apart
 from .budget import BUDGET
-from .partition import Assigner, Distances, Free, Partition, centered, distances, item_points, rank_within
+from .partition import Assigner, Distances, Free, Partition, centered, distances, item_points
 from .regroup import farthest_points, first_of_each, halved, regrouped
 
 # A result counts as better when the cost falls by more than this fraction.
@@ -320,13 +320,17 @@ def _rises(engine: Engine, distortion: Moving, best: Partition, away: Distances,
 
 def _ranked(rises: Array, places: Places, limit: float) -> Iterator[_Swap]:
     """Swaps in order of promise: the best of every (home, closed) pair first, then the second best, …"""
-    chosen = np.argsort(rises, axis=None, kind="stable")
-    chosen = chosen[rises.ravel()[chosen] <= limit]
-    place, closed = np.unravel_index(chosen, rises.shape)
-    pair = places.home[place] * rises.shape[1] + closed
-    rank = rank_within(pair)
-    order = np.argsort(rank, kind="stable")
-    return (_Swap(float(rises[place[i], closed[i]]), int(place[i]), int(closed[i])) for i in order)
+    left, closed = rises.copy(), np.arange(rises.shape[1])
+    homes = [np.flatnonzero(places.home == home) for home in np.unique(places.home)]
+    while True:
+        place = np.stack([rows[left[rows].argmin(axis=0)] for rows in homes])
+        flat = np.sort((place * len(closed) + closed)[left[place, closed] <= limit])
+        if not flat.size:
+            return
+        for index in flat[np.argsort(rises.ravel()[flat], kind="stable")].tolist():
+            where = divmod(index, len(closed))
+            yield _Swap(float(rises[where]), *where)
+        left.ravel()[flat] = np.inf
 
 
 def _interleaved(*lists: Iterator[_Swap]) -> Iterator[_Swap]:
