@@ -149,6 +149,8 @@ class Engine(ABC):
     forms_rows = True
     #: The precision in which the items were given: a copy of float32 items in float64 still has their roundings.
     given_dtype: Any
+    #: Whether what is found about the items for one pass is worth keeping for the next.
+    lasting = True
     #: Weights are seen as w · 4**weight_shift.
     weight_shift = 0
     #: What each item counts towards a soft bound, float64 with mean one; None where all count the same.
@@ -286,7 +288,7 @@ AnyEngine = TypeVar("AnyEngine", bound=Engine)
 def doubled(engine: AnyEngine) -> AnyEngine:
     """The same items seen in float64, in blocks of no more than ``DOUBLED_BYTES``; a block is converted when it is read."""
     other = copy(engine)
-    other.dtype, other._kept = np.dtype(np.float64), {}
+    other.dtype, other._kept, other.lasting = np.dtype(np.float64), {}, False
     other.slices = other._cut(max(DOUBLED_BYTES // (8 * max(engine.row_width, 1)), 1))
     return other
 

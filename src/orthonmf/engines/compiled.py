@@ -7,7 +7,6 @@ The plain passes are what the compiled ones are tested against, and what every o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,25 +43,15 @@ LARGEST_SHIFT = 256
 NUMBERS: dict[type, Callable[..., None]] = {Line: kernels.line_numbers, Euclidean: kernels.mean_numbers}
 
 
-@dataclass(frozen=True)
-class _Numbers:
-    """What frames items, and what is left of them: x' = factor · x − along · ref, ‖x'‖² and ω, each of shape (n_items,)."""
-
-    factor: Array
-    along: Array
-    sq: Array
-    weight: Array
-
-    def of(self, where: slice) -> tuple[Array, ...]:
-        """Those of some items."""
-        return self.factor[where], self.along[where], self.sq[where], self.weight[where]
+# Of every item of a run: factor and along, with x' = factor · x − along · ref in its frame, ‖x'‖² and ω.
+Numbers = tuple[Array, Array, Array, Array]
 
 
 class _Centers:
     """Centres as the kernels read them, with the frame: along the reference, beside it, and that squared."""
 
-    def __init__(self, frame: Distortion, centers: Array, numbers: _Numbers) -> None:
-        dtype, rest = numbers.sq.dtype, centers[:, int(frame.scaled) :]
+    def __init__(self, frame: Distortion, centers: Array, dtype: Any) -> None:
+        rest = centers[:, int(frame.scaled) :]
         cosine = centers[:, 0] if frame.scaled else np.zeros(len(centers))
         squares = np.einsum("ij,ij->i", rest, rest)
         self.shape = centers.shape
@@ -72,13 +61,13 @@ class _Centers:
 class _Hard:
     """Labels, and the sums that they make: for one set of centres, or for several of equal size."""
 
-    def __init__(self, work: Nearest | Labelled | NearestInEach, frame: Distortion, numbers: _Numbers) -> None:
+    def __init__(self, work: Nearest | Labelled | NearestInEach, frame: Distortion, dtype: Any) -> None:
         self.fixed, self.several = isinstance(work, Labelled), isinstance(work, NearestInEach)
         self.labelled = not isinstance(work, Nearest) or work.labelled
         self.n_sets = len(work.centers) if self.several else 1
-        self.centers = _Centers(frame, work.centers.reshape(-1, work.centers.shape[-1]), numbers)
+        self.centers = _Centers(frame, work.centers.reshape(-1, work.centers.shape[-1]), dtype)
 
-    def __call__(self, values: Array, numbers: tuple[Array, ...], columns: Columns) -> Found:
+    def __call__(self, values: Array, numbers: Numbers, columns: Columns) -> Found:
         n_centers = self.centers.shape[0]
         labels = np.array(columns["labels"], dtype=np.intp) if self.labelled else np.full(len(values), -1)
         mass, sizes, cost = np.zeros(n_centers), np.zeros(n_centers, dtype=np.intp), np.zeros(n_centers)
@@ -96,10 +85,10 @@ class _Hard:
 class _Soft:
     """The sums of Gibbs responsibilities."""
 
-    def __init__(self, work: Gibbs, frame: Distortion, numbers: _Numbers) -> None:
-        self.state, self.centers = work.state, _Centers(frame, work.state.centers, numbers)
+    def __init__(self, work: Gibbs, frame: Distortion, dtype: Any) -> None:
+        self.state, self.centers = work.state, _Centers(frame, work.state.centers, dtype)
 
-    def __call__(self, values: Array, numbers: tuple[Array, ...], columns: Columns) -> Found:
+    def __call__(self, values: Array, numbers: Numbers, columns: Columns) -> Found:
         mass, sums = np.zeros(self.centers.shape[0]), np.zeros(self.centers.shape)
         totals = kernels.soft(values, numbers, *self.centers.read, self.state.beta, self.state.log_mass, mass, sums)
         weight, log_partition, distortion = totals
@@ -109,10 +98,10 @@ class _Soft:
 class _Shares:
     """What every item costs about its nearest centre."""
 
-    def __init__(self, work: Shares, frame: Distortion, numbers: _Numbers) -> None:
-        self.centers = _Centers(frame, work.centers, numbers)
+    def __init__(self, work: Shares, frame: Distortion, dtype: Any) -> None:
+        self.centers = _Centers(frame, work.centers, dtype)
 
-    def __call__(self, values: Array, numbers: tuple[Array, ...], columns: Columns) -> Found:
+    def __call__(self, values: Array, numbers: Numbers, columns: Columns) -> Found:
         labels, least, weight = np.empty(len(values), dtype=np.int32), np.empty(len(values)), numbers[-1]
         kernels.nearest(values, numbers, *self.centers.read, labels, least)
         cost = weight * np.maximum(least, 0)
@@ -123,10 +112,10 @@ class _Shares:
 class _Distances:
     """Distances to an item's own centre and to the nearest other, or the margin between them."""
 
-    def __init__(self, work: OwnAndOther | Margins, frame: Distortion, numbers: _Numbers) -> None:
-        self.work, self.centers = work, _Centers(frame, work.centers, numbers)
+    def __init__(self, work: OwnAndOther | Margins, frame: Distortion, dtype: Any) -> None:
+        self.work, self.centers = work, _Centers(frame, work.centers, dtype)
 
-    def __call__(self, values: Array, numbers: tuple[Array, ...], columns: Columns) -> Found:
+    def __call__(self, values: Array, numbers: Numbers, columns: Columns) -> Found:
         own, other = np.empty((2, len(values)))
         kernels.own_and_other(values, numbers, *self.centers.read, columns["labels"], own, other)
         *_, sq, weight = numbers
@@ -139,10 +128,10 @@ class _Distances:
 class _Moves:
     """Items whose move pays."""
 
-    def __init__(self, work: MoveGains, frame: Distortion, numbers: _Numbers) -> None:
-        self.work, self.centers = work, _Centers(frame, work.centers, numbers)
+    def __init__(self, work: MoveGains, frame: Distortion, dtype: Any) -> None:
+        self.work, self.centers = work, _Centers(frame, work.centers, dtype)
 
-    def __call__(self, values: Array, numbers: tuple[Array, ...], columns: Columns) -> Found:
+    def __call__(self, values: Array, numbers: Numbers, columns: Columns) -> Found:
         gain, goal, labels = np.empty(len(values)), np.zeros(len(values), dtype=np.intp), columns["labels"]
         moving = columns["together"] if self.work.together else numbers[-1]
         kernels.moves(values, numbers, *self.centers.read, labels, moving, self.work.mass, self.work.cost, gain, goal)
@@ -153,13 +142,13 @@ class _Moves:
 class _Sides:
     """The sums of both halves of every component."""
 
-    def __init__(self, work: Sides, frame: Distortion, numbers: _Numbers) -> None:
+    def __init__(self, work: Sides, frame: Distortion, dtype: Any) -> None:
         self.shape, self.frame = work.halves.shape, (frame.ref, frame.scaled)
         rest = work.halves[:, :, int(frame.scaled) :]
         self.cosine = work.halves[:, :, 0].copy() if frame.scaled else np.zeros(self.shape[:2])
-        self.rest, self.squares = np.ascontiguousarray(rest, numbers.sq.dtype), np.einsum("sij,sij->si", rest, rest)
+        self.rest, self.squares = np.ascontiguousarray(rest, dtype), np.einsum("sij,sij->si", rest, rest)
 
-    def __call__(self, values: Array, numbers: tuple[Array, ...], columns: Columns) -> Found:
+    def __call__(self, values: Array, numbers: Numbers, columns: Columns) -> Found:
         mass, cost, sums = np.zeros(self.shape[:2]), np.zeros(self.shape[:2]), np.zeros(self.shape)
         kernels.sides(values, numbers, self.frame, self.cosine, self.rest, self.squares, columns["labels"], mass, cost, sums)
         return Found(SideSums(len(values), mass, cost, sums))
@@ -209,12 +198,12 @@ class CompiledEngine(DenseEngine):
         if type(frame) not in NUMBERS or type(work) not in KERNELS:
             return super().stream(frame, work, columns)
         assert isinstance(frame, Distortion)
-        numbers = self._numbers(frame)
-        kernel = KERNELS[type(work)](work, frame, numbers)
+        kernel = KERNELS[type(work)](work, frame, self.dtype)
 
         def part(where: slice) -> Found:
+            values, scale = self._values(where)
             read = {name: self._column(columns or {}, name, where) for name in work.reads}
-            found: Found = kernel(self._values(where)[0], numbers.of(where), read)
+            found: Found = kernel(values, self._numbers(frame, where, values, scale), read)
             return found
 
         self._count_pass()
@@ -232,18 +221,13 @@ class CompiledEngine(DenseEngine):
             return self.rows(where).values, 1.0
         return np.ascontiguousarray(self._array[where], self.dtype), 2.0**self.shift
 
-    def _numbers(self, frame: Distortion) -> _Numbers:
-        """What frames the items; found once."""
-        numbers = self._kept.get((frame, -1))
+    def _numbers(self, frame: Distortion, where: slice, values: Array, scale: float) -> Numbers:
+        """What frames the items of a run, kept from one pass to the next."""
+        numbers: Numbers | None = self._kept.get((frame, -1 - where.start))
         if numbers is None:
-            n_items = self.n_items
-            numbers = _Numbers(np.empty(n_items), np.empty(n_items), np.empty(n_items, self.dtype), np.empty(n_items))
-            describe = NUMBERS[type(frame)]
-
-            def part(where: slice) -> None:
-                describe(*self._values(where), frame.ref, block_weight(self, where), *numbers.of(where))
-
-            self._count_pass()
-            list(self.team.map(part, self._runs))
-            self._kept[frame, -1] = numbers
+            size = len(values)
+            numbers = np.empty(size), np.empty(size), np.empty(size, self.dtype), np.empty(size)
+            NUMBERS[type(frame)](values, scale, frame.ref, block_weight(self, where), *numbers)
+            if self.lasting:
+                self._kept[frame, -1 - where.start] = numbers
         return numbers
