@@ -18,6 +18,7 @@ import numpy as np
 
 from orthonmf import ONMF
 from orthonmf._common.typing import Array
+from orthonmf.engines.layout import COMPILED_NUMBERS
 
 from ._apx import apx_labels, error_of
 from ._memory import peak_bytes
@@ -105,7 +106,7 @@ def memory(n_items: int) -> list[Requirement]:
 
 def report_peak(n_items: int) -> None:
     """Print the bytes of X, and by how much a fit raised the peak of this process."""
-    fit(draw(1000))  # what is imported on first use
+    fit(draw(COMPILED_NUMBERS // DIMS))  # what is imported and compiled on first use
     X = draw(n_items)
     before = peak_bytes()
     fit(X)

@@ -160,7 +160,7 @@ class Engine(ABC):
         self.n_items, self.n_dims, self.dtype = n_items, n_dims, np.dtype(dtype)
         self.weight, self.shift, self.team, self.given_dtype = weight, shift, team, self.dtype
         self.passes, self.pass_seconds = 0, 0.0
-        self._kept: dict[tuple[Framing, int], Any] = {}
+        self._kept: dict[tuple[Framing | None, int], Any] = {}
         width = self.dtype.itemsize * max(self.row_width, 1)
         least = min(MIN_BLOCK, max(MAX_BLOCK_BYTES // width, 1))
         self.slices = self._cut(max(BLOCK_BYTES // width, least))

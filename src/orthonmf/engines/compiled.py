@@ -222,12 +222,13 @@ class CompiledEngine(DenseEngine):
         return np.ascontiguousarray(self._array[where], self.dtype), 2.0**self.shift
 
     def _numbers(self, frame: Distortion, where: slice, values: Array, scale: float) -> Numbers:
-        """What frames the items of a run, kept from one pass to the next."""
-        numbers: Numbers | None = self._kept.get((frame, -1 - where.start))
-        if numbers is None:
+        """What frames the items of a run, kept from one pass to the next in the same frame."""
+        numbers: Numbers
+        before, numbers = self._kept.get((None, where.start), (None, None))
+        if before is not frame:
             size = len(values)
             numbers = np.empty(size), np.empty(size), np.empty(size, self.dtype), np.empty(size)
             NUMBERS[type(frame)](values, scale, frame.ref, block_weight(self, where), *numbers)
             if self.lasting:
-                self._kept[frame, -1 - where.start] = numbers
+                self._kept[None, where.start] = frame, numbers
         return numbers
