@@ -7,8 +7,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from orthonmf import ONMF
 
-CONFIGURATIONS = [ONMF(), ONMF(n_components=2)]
 # The default searches up to 32 components; these stop at 4, which changes nothing that is checked.
+CONFIGURATIONS = [ONMF(max_components=4), ONMF(n_components=2)]
 OTHERS = [
     ONMF(max_components=4, scaling="none"),
     ONMF(max_components=4, orthogonal="features"),
@@ -37,6 +37,12 @@ def expected(estimator):
 
 @parametrize_with_checks(CONFIGURATIONS, expected_failed_checks=expected)
 def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.long
+@parametrize_with_checks([ONMF()], expected_failed_checks=expected)
+def test_scikit_learn_check_of_the_default(estimator, check):
     check(estimator)
 
 

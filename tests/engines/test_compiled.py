@@ -135,8 +135,7 @@ def test_nothing_cancels_where_items_lie_close_together():
 
 @pytest.mark.parametrize("scaling", SCALINGS)
 def test_the_same_bits_for_any_number_of_threads(scaling, monkeypatch):
-    monkeypatch.setattr(compiled, "MIN_RUN", 16)
-    monkeypatch.setattr(compiled, "RUN_NUMBERS", 7 * 64)
+    monkeypatch.setattr(compiled, "RUN_BYTES", 7 * 8 * 64)
     X, weight = groups()
     plain, alone, frame = both(X, weight, scaling=scaling)
     with ThreadTeam(2) as team:

@@ -34,9 +34,9 @@ except ImportError as error:
         f"engine='compiled' needs numba, which cannot be imported ({error}): pip install 'orthonmf[fast]', or use engine='dense'."
     ) from error
 
-# Numbers of a run of items, which one call sees: enough that the call itself takes no time, few enough for many threads.
-RUN_NUMBERS = 1 << 20
-MIN_RUN, MAX_RUN = 256, 1 << 15
+# A run of items, which one call sees: enough that the call itself takes no time, few enough for many threads, and for a copy of it.
+RUN_BYTES = 1 << 22
+MIN_RUN, MAX_RUN = 16, 1 << 15
 # Beyond 2 to this power, squares of the factor of the items may overflow: they are scaled first.
 LARGEST_SHIFT = 256
 # Losses that the kernels know, and what each item is described by.
@@ -212,7 +212,7 @@ class CompiledEngine(DenseEngine):
     @property
     def _runs(self) -> list[slice]:
         """Borders of the runs of items; they depend on X alone."""
-        size = min(max(RUN_NUMBERS // max(self.n_dims, 1), MIN_RUN), MAX_RUN)
+        size = min(max(RUN_BYTES // (self.dtype.itemsize * max(self.n_dims, 1)), MIN_RUN), MAX_RUN)
         return [slice(start, min(start + size, self.n_items)) for start in range(0, self.n_items, size)]
 
     def _values(self, where: slice) -> tuple[Array, float]:
