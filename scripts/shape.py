@@ -113,14 +113,14 @@ def deepest(parameters: dict[str, object]) -> tuple[int, int]:
     stacks: Counter[tuple[int, int]] = Counter()
     formula = line.Line.pairs
 
-    def traced(self, items, centers):  # type: ignore[no-untyped-def]
+    def traced(self, items, centers, labels=None):  # type: ignore[no-untyped-def]
         frame, files = sys._getframe(), []
         while frame is not None:
             if SOURCE in Path(frame.f_code.co_filename).parents:
                 files.append(frame.f_code.co_filename)
             frame = frame.f_back  # type: ignore[assignment]
         stacks[len(files) + 1, len(set(files) | {line.__file__})] += 1
-        return formula(self, items, centers)
+        return formula(self, items, centers, labels)
 
     line.Line.pairs = traced  # type: ignore[method-assign]
     try:
