@@ -192,7 +192,7 @@ class CompiledEngine(DenseEngine):
     in_memory = "compiled"
 
     def rows(self, where: slice) -> _CompiledRawRows:
-        return _CompiledRawRows(super().rows(where).values)
+        return _CompiledRawRows(_read_only(super().rows(where).values))
 
     def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
         if type(frame) not in NUMBERS or type(work) not in KERNELS:
@@ -219,7 +219,7 @@ class CompiledEngine(DenseEngine):
         """Items as numbers that lie side by side, and the factor that they lack."""
         if self._dim_factor is not None or abs(self.shift) > LARGEST_SHIFT:
             return self.rows(where).values, 1.0
-        return np.ascontiguousarray(self._array[where], self.dtype), 2.0**self.shift
+        return _read_only(np.ascontiguousarray(self._array[where], self.dtype)), 2.0**self.shift
 
     def _numbers(self, frame: Distortion, where: slice, values: Array, scale: float) -> Numbers:
         """What frames the items of a run, kept from one pass to the next in the same frame."""
@@ -232,3 +232,10 @@ class CompiledEngine(DenseEngine):
             if self.lasting:
                 self._kept[None, where.start] = frame, numbers
         return numbers
+
+
+def _read_only(values: Array) -> Array:
+    """The same numbers, not to be written: to numba that is another type, and what cannot be written anyway needs no kernels of its own."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
