@@ -7,7 +7,7 @@ The plain passes are what the compiled ones are tested against, and what every o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -61,9 +61,10 @@ class _Centers:
 class _Hard:
     """Labels, and the sums that they make: for one set of centres, or for several of equal size."""
 
+    fixed = False
+
     def __init__(self, work: Nearest | Labelled | NearestInEach, frame: Distortion, dtype: Any) -> None:
-        self.fixed, self.several = isinstance(work, Labelled), isinstance(work, NearestInEach)
-        self.labelled = not isinstance(work, Nearest) or work.labelled
+        self.labelled, self.several = bool(work.reads), work.centers.ndim == 3
         self.n_sets = len(work.centers) if self.several else 1
         self.centers = _Centers(frame, work.centers.reshape(-1, work.centers.shape[-1]), dtype)
 
@@ -80,6 +81,12 @@ class _Hard:
             return Found(EachSums(len(values), *each, changed), {"labels": labels})
         stats = HardStats(len(values), mass, sizes, cost, sums, int(changed[0]))
         return Found(stats, {} if self.fixed else {"labels": labels})
+
+
+class _Given(_Hard):
+    """The sums of given labels."""
+
+    fixed = True
 
 
 class _Soft:
@@ -110,7 +117,7 @@ class _Shares:
 
 
 class _Distances:
-    """Distances to an item's own centre and to the nearest other, or the margin between them."""
+    """Distances to an item's own centre and to the nearest other."""
 
     def __init__(self, work: OwnAndOther | Margins, frame: Distortion, dtype: Any) -> None:
         self.work, self.centers = work, _Centers(frame, work.centers, dtype)
@@ -118,11 +125,21 @@ class _Distances:
     def __call__(self, values: Array, numbers: Numbers, columns: Columns) -> Found:
         own, other = np.empty((2, len(values)))
         kernels.own_and_other(values, numbers, *self.centers.read, columns["labels"], own, other)
+        return Found(Count(len(values)), self.columns(own, other, numbers))
+
+    def columns(self, own: Array, other: Array, numbers: Numbers) -> dict[str, Array]:
+        """What is said of every item."""
         *_, sq, weight = numbers
-        if isinstance(self.work, Margins):
-            return Found(Count(len(values)), {"margin": self.work.between(own, other, sq)})
-        found = {"own": np.maximum(own, 0), "second": np.maximum(other, 0), "sq": sq.astype(np.float64), "weight": weight.copy()}
-        return Found(Count(len(values)), found)
+        return {"own": np.maximum(own, 0), "second": np.maximum(other, 0), "sq": sq.astype(np.float64), "weight": weight.copy()}
+
+
+class _Margins(_Distances):
+    """The margin between the two distances."""
+
+    work: Margins
+
+    def columns(self, own: Array, other: Array, numbers: Numbers) -> dict[str, Array]:
+        return {"margin": self.work.between(own, other, numbers[2])}
 
 
 class _Moves:
@@ -156,12 +173,12 @@ class _Sides:
 
 KERNELS: dict[type, Any] = {
     Nearest: _Hard,
-    Labelled: _Hard,
+    Labelled: _Given,
     NearestInEach: _Hard,
     Gibbs: _Soft,
     Shares: _Shares,
     OwnAndOther: _Distances,
-    Margins: _Distances,
+    Margins: _Margins,
     MoveGains: _Moves,
     Sides: _Sides,
 }
@@ -197,13 +214,13 @@ class CompiledEngine(DenseEngine):
     def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
         if type(frame) not in NUMBERS or type(work) not in KERNELS:
             return super().stream(frame, work, columns)
-        assert isinstance(frame, Distortion)
-        kernel = KERNELS[type(work)](work, frame, self.dtype)
+        loss = cast(Distortion, frame)
+        kernel = KERNELS[type(work)](work, loss, self.dtype)
 
         def part(where: slice) -> Found:
             values, scale = self._values(where)
             read = {name: self._column(columns or {}, name, where) for name in work.reads}
-            found: Found = kernel(values, self._numbers(frame, where, values, scale), read)
+            found: Found = kernel(values, self._numbers(loss, where, values, scale), read)
             return found
 
         self._count_pass()

@@ -2,8 +2,7 @@
 
 Items are seen in their frame, x' = factor · x − along · ref, a few of them (a tile) at a time, so that they stay in the cache and nothing
 cancels. Products with the centres are left to BLAS; what follows runs along the items, which is what the processor's vectors are good at.
-No sum is reordered (contraction to fused multiply-adds aside), so results depend on neither
-the machine's vectors nor the number of threads.
+No sum is reordered by the compiler (contraction to fused multiply-adds aside), and the number of threads changes no bit.
 """
 
 from __future__ import annotations
@@ -22,11 +21,12 @@ def compiled(function):
         return njit(**OPTIONS)(function)
 
 
-# Numbers of items that are framed at once: half of a core's second-level cache holds them with their products.
+# Numbers of items that are framed at once: 64 KiB in float32, which stay in a core's second-level cache with their products.
 TILE_NUMBERS = 1 << 14
 MIN_TILE, MAX_TILE = 16, 256
 
-# e^x = 2^n e^r with n = round(x / log 2); adding 1.5 · 2^52 rounds, and leaves n in the last bits.
+# e^x = 2^n e^r with n = round(x / log 2); adding 1.5 · 2^52 rounds, and leaves n in the last bits. Log 2 is in two parts,
+# the first of so few bits that n times it is exact; |r| ≤ log 2 / 2, where fourteen terms of the series are exact to rounding.
 ROUNDER = 6755399441055744.0
 PER_LOG2, LOG2_HIGH, LOG2_LOW = 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10
 # Below it e^x is taken for 0.
@@ -63,27 +63,19 @@ def squared_norms(values, found):
 
 
 @compiled
-def squared_residuals(values, scale, labels, components, found):
-    """‖x − scale · component‖² of every item, in four sums side by side."""
-    whole = values.shape[1] - values.shape[1] % 4
-    for i in range(values.shape[0]):
-        row, center, s = values[i], components[labels[i]], scale[i]
-        a = b = c = d = 0.0
-        for j in range(0, whole, 4):
-            a += (row[j] - s * center[j]) ** 2
-            b += (row[j + 1] - s * center[j + 1]) ** 2
-            c += (row[j + 2] - s * center[j + 2]) ** 2
-            d += (row[j + 3] - s * center[j + 3]) ** 2
-        for j in range(whole, values.shape[1]):
-            a += (row[j] - s * center[j]) ** 2
-        found[i] = (a + b) + (c + d)
-
-
-@compiled
 def frame_row(row, factor, along, ref, rest):
     """One item in its frame."""
     for d in range(row.shape[0]):
         rest[d] = row[d] * factor - along * ref[d]
+
+
+@compiled
+def squared_residuals(values, scale, labels, components, found):
+    """‖x − scale · component‖² of every item: its square in a frame whose reference is its component."""
+    rest = np.empty(values.shape[1])
+    for i in range(values.shape[0]):
+        frame_row(values[i], 1.0, scale[i], components[labels[i]], rest)
+        found[i] = sum_of_products(rest, 1.0, rest)
 
 
 @compiled
@@ -119,18 +111,30 @@ def framed(values, factor, along, ref, rest):
 
 
 @compiled
+def line_distance(inner, along, sq, cosine, rest_sq):
+    """Distance of an item to a line, from what they have in common beside the reference."""
+    parallel = cosine * along
+    return rest_sq * (along * along) + sq - (parallel + parallel + inner) * inner
+
+
+@compiled
+def mean_distance(inner, sq, rest_sq):
+    """Squared distance of an item to a point."""
+    return rest_sq + sq - (inner + inner)
+
+
+@compiled
 def line_distances(inner, along, sq, cosine, rest_sq, distance):
-    """Distances of the items to one line, from what they have in common with it beside the reference."""
+    """Distances of the items to one line."""
     for i in range(inner.shape[0]):
-        parallel = cosine * along[i]
-        distance[i] = rest_sq * (along[i] * along[i]) + sq[i] - (parallel + parallel + inner[i]) * inner[i]
+        distance[i] = line_distance(inner[i], along[i], sq[i], cosine, rest_sq)
 
 
 @compiled
 def mean_distances(inner, sq, rest_sq, distance):
     """Squared distances of the items to one point."""
     for i in range(inner.shape[0]):
-        distance[i] = rest_sq + sq[i] - (inner[i] + inner[i])
+        distance[i] = mean_distance(inner[i], sq[i], rest_sq)
 
 
 @compiled
@@ -363,10 +367,9 @@ def sides(values, numbers, frame, cosine, halves, rest_sq, labels, mass, cost, s
         for side in range(2):
             inner[side] = sum_of_products(rest, 1.0, halves[side, j])
             if scaled:
-                parallel = cosine[side, j] * along[i]
-                distance[side] = rest_sq[side, j] * (along[i] * along[i]) + sq[i] - (parallel + parallel + inner[side]) * inner[side]
+                distance[side] = line_distance(inner[side], along[i], sq[i], cosine[side, j], rest_sq[side, j])
             else:
-                distance[side] = rest_sq[side, j] + sq[i] - (inner[side] + inner[side])
+                distance[side] = mean_distance(inner[side], sq[i], rest_sq[side, j])
         side = 1 if distance[1] < distance[0] else 0
         mass[side, j] += weight[i]
         cost[side, j] += weight[i] * max(distance[side], 0)

@@ -108,7 +108,7 @@ def centered(engine: Engine, distortion: Distortion, labels: Any, centers: Array
     """The best centres for given labels."""
     before = np.inf
     for _ in range(max_passes):
-        stats: HardStats = engine.run(distortion, Labelled(centers), {"labels": labels}).total
+        stats = labelled_pass(engine, distortion, centers, labels)
         if before - stats.total <= FALL_TOL * stats.total:
             break
         before = stats.total
