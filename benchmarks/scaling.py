@@ -127,6 +127,7 @@ def in_items(n_items: int, repeats: int) -> list[Requirement]:
     """How the time grows with n."""
     X = draw(n_items)
     sizes = [int(fraction * n_items) for fraction in FRACTIONS]
+    fit(X[: sizes[0]])  # what is compiled on first use
     times = [statistics.median(timed(lambda n=n: fit(X[:n]))[1] for _ in range(repeats)) for n in sizes]
     return growth("n", sizes, times)
 
