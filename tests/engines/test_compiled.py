@@ -15,7 +15,7 @@ from orthonmf.engines.dense import DenseEngine
 from orthonmf.engines.layout import COMPILED_NUMBERS, automatic
 from orthonmf.exceptions import MissingExtraError
 from orthonmf.passes.base import host
-from orthonmf.passes.hard import Labelled, Margins, Nearest, OwnAndOther
+from orthonmf.passes.hard import Costs, Labelled, Margins, Nearest, OwnAndOther, TwoCheapest
 from orthonmf.passes.moves import MoveGains
 from orthonmf.passes.samples import Shares
 from orthonmf.passes.several import NearestInEach
@@ -67,6 +67,8 @@ def works(frame, engine):
         "gibbs": (Gibbs(state), {}),
         "gibbs, cold": (Gibbs(State(1e4, centers, state.log_mass)), {}),
         "shares": (Shares(centers), {}),
+        "costs": (Costs(centers), {}),
+        "two cheapest": (TwoCheapest(centers, np.arange(5.0) * cost.sum() / len(labels)), {}),
         "own and other": (OwnAndOther(centers), {"labels": labels}),
         "margins": (Margins(centers, 1e-9, 1e-14), {"labels": labels}),
         "moves": (MoveGains(centers, mass, cost, together=False, least=1e-9), {"labels": labels}),

@@ -1,5 +1,7 @@
 """Hard assignments: nearest labels, best centres, and where their alternation ends."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -9,7 +11,10 @@ from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.base import weighted_mean
 from orthonmf.engines.dense import DenseEngine
+from orthonmf.search import partition
+from orthonmf.search.budget import BUDGET
 from orthonmf.search.partition import (
+    Momentum,
     Partition,
     alone,
     alternate,
@@ -121,6 +126,40 @@ class TestAlternation:
         # A hundred power steps on items without a line in common leave one part in 1e6.
         best = partition_cost(X, labels, scaling, weight)
         assert best * (1 - ROUNDING) <= found.cost <= best * (1 + (1e-6 if scaling == "item" else ROUNDING))
+
+
+class TestMomentum:
+    """On many items a slow alternation is carried on the way that it goes."""
+
+    def carried(self, monkeypatch, scaling, brief_items):
+        monkeypatch.setattr(partition, "BUDGET", replace(BUDGET, brief_items=brief_items))
+        X = np.random.default_rng(0).random((20_000, 20))
+        engine, distortion = build(X, scaling)
+        costs = []
+        found = alternate(engine, distortion, distortion.to_frame(X[:4]), max_passes=2000, keep=lambda part: costs.append(part.cost))
+        assert found.at_rest
+        return engine, distortion, found, np.array(costs)
+
+    def test_fewer_passes_to_a_fixed_point_that_costs_no_more(self, scaling, monkeypatch):
+        *_, plain, _ = without = self.carried(monkeypatch, scaling, 10**9)
+        engine, distortion, found, costs = self.carried(monkeypatch, scaling, 1000)
+        assert engine.passes < 0.6 * without[0].passes
+        assert found.cost <= plain.cost
+        assert (np.diff(costs) <= ROUNDING * costs[0]).all()
+        _, labels = nearest_pass(engine, distortion, found.centers)
+        assert_array_equal(labels, found.labels)
+        assert_allclose(centered(engine, distortion, labels, found.centers).cost, found.cost, rtol=ROUNDING)
+
+    def test_goes_back_where_the_best_centres_turn(self):
+        _, distortion = build(np.eye(2), "none")
+        momentum, mass = Momentum(distortion), np.ones(1)
+        assert_array_equal(momentum.step(np.array([[0.0, 0]]), np.array([[1.0, 0]]), mass), [[1, 0]])
+        beyond = momentum.step(np.array([[1.0, 0]]), np.array([[2.0, 0]]), mass)
+        assert momentum.carried
+        assert beyond[0, 0] > 2
+        turned = momentum.step(beyond, np.array([[1.5, 0]]), mass)
+        assert not momentum.carried
+        assert_array_equal(turned, [[1.5, 0]])
 
 
 def test_alternation_ends_where_a_component_empties():

@@ -17,7 +17,7 @@ from ..distortion.euclidean import Euclidean
 from ..distortion.line import Line
 from ..exceptions import MissingExtraError
 from ..passes.base import INDEX, Columns, Count, Found, Pass
-from ..passes.hard import HardStats, Labelled, Margins, Nearest, OwnAndOther
+from ..passes.hard import Costs, HardStats, Labelled, Margins, Nearest, OwnAndOther, TwoCheapest
 from ..passes.moves import MoveGains, Movers
 from ..passes.samples import Shares, ShareSums
 from ..passes.several import EachSums, NearestInEach
@@ -116,6 +116,30 @@ class _Shares:
         return Found(total, {"labels": labels, "cost": cost, "mass": weight.copy()})
 
 
+class _Costs:
+    """What every item costs in every component."""
+
+    def __init__(self, work: Costs, frame: Distortion, dtype: Any) -> None:
+        self.centers = _Centers(frame, work.centers, dtype)
+
+    def __call__(self, values: Array, numbers: Numbers, columns: Columns) -> Found:
+        costs = np.empty((len(values), self.centers.shape[0]))
+        kernels.costs(values, numbers, *self.centers.read, costs)
+        return Found(Count(len(values)), {"costs": costs})
+
+
+class _TwoCheapest:
+    """Where every item is cheapest, and next."""
+
+    def __init__(self, work: TwoCheapest, frame: Distortion, dtype: Any) -> None:
+        self.prices, self.centers = work.prices, _Centers(frame, work.centers, dtype)
+
+    def __call__(self, values: Array, numbers: Numbers, columns: Columns) -> Found:
+        (labels, runner), slack = np.empty((2, len(values)), dtype=np.intp), np.empty(len(values))
+        kernels.two_cheapest(values, numbers, *self.centers.read, self.prices, labels, runner, slack)
+        return Found(Count(len(values)), {"labels": labels, "runner": runner, "slack": slack})
+
+
 class _Distances:
     """Distances to an item's own centre and to the nearest other."""
 
@@ -177,6 +201,8 @@ KERNELS: dict[type, Any] = {
     NearestInEach: _Hard,
     Gibbs: _Soft,
     Shares: _Shares,
+    Costs: _Costs,
+    TwoCheapest: _TwoCheapest,
     OwnAndOther: _Distances,
     Margins: _Margins,
     MoveGains: _Moves,

@@ -236,6 +236,43 @@ def nearest(values, numbers, frame, centers, labels, least):
 
 
 @compiled
+def costs(values, numbers, frame, centers, found):
+    """ω d of every item and centre, (n_items, k)."""
+    weight, n_items = numbers[3], values.shape[0]
+    rest, room = buffers(values, centers[0].shape[0])
+    for start in range(0, n_items, rest.shape[0]):
+        few = slice(start, min(start + rest.shape[0], n_items))
+        _, distance = measured(values, few, numbers, frame, centers, rest, room)
+        for i in range(start, few.stop):
+            for j in range(distance.shape[0]):
+                found[i, j] = weight[i] * max(distance[j, i - start], 0)
+
+
+@compiled
+def two_cheapest(values, numbers, frame, centers, prices, labels, runner, slack):
+    """The components in which every item costs least and next, ω d + price, the first of equal ones, and the difference."""
+    weight, n_items = numbers[3], values.shape[0]
+    rest, room = buffers(values, centers[0].shape[0])
+    least, second = np.empty(rest.shape[0]), np.empty(rest.shape[0])
+    for start in range(0, n_items, rest.shape[0]):
+        few = slice(start, min(start + rest.shape[0], n_items))
+        _, distance = measured(values, few, numbers, frame, centers, rest, room)
+        least[:], second[:] = np.inf, np.inf
+        labels[few], runner[few] = 0, 0
+        for j in range(distance.shape[0]):
+            for i in range(start, few.stop):
+                cost = weight[i] * max(distance[j, i - start], 0) + prices[j]
+                at = i - start
+                if cost < least[at]:
+                    second[at], runner[i] = least[at], labels[i]
+                    least[at], labels[i] = cost, j
+                elif cost < second[at]:
+                    second[at], runner[i] = cost, j
+        for i in range(start, few.stop):
+            slack[i] = second[i - start] - least[i - start]
+
+
+@compiled
 def own_and_other(values, numbers, frame, centers, labels, own, other):
     """How far every item is from its own centre, and from the nearest other."""
     n_items = values.shape[0]

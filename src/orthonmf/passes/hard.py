@@ -107,6 +107,31 @@ class Cheapest:
 
 
 @dataclass(frozen=True)
+class TwoCheapest:
+    """Columns ``labels`` and ``runner``: the components in which every item costs least, ω d + price, and next; ``slack`` between them.
+
+    The runner-up of a single component is the same, and infinitely dearer.
+    """
+
+    centers: Array
+    prices: Array
+    reads: ClassVar = ()
+
+    def __call__(self, items: Items, columns: Columns) -> Found:
+        cost = item_costs(items, self.centers) + self.prices[:, None]
+        labels, every = cost.argmin(axis=0), np.arange(len(items))
+        least = cost[labels, every]
+        cost[labels, every] = np.inf
+        runner = cost.argmin(axis=0)
+        return Found(Count(len(items)), {"labels": labels, "runner": runner, "slack": cost[runner, every] - least})
+
+
+def item_costs(items: Items, centers: Array) -> Array:
+    """ω d in float64, shape (k, block)."""
+    return (np.maximum(items.pairs(centers).distance, 0) * items.weight).astype(np.float64)
+
+
+@dataclass(frozen=True)
 class Costs:
     """Column ``costs`` (n_items, n_components): ω d in float64."""
 
@@ -114,8 +139,7 @@ class Costs:
     reads: ClassVar = ()
 
     def __call__(self, items: Items, columns: Columns) -> Found:
-        distance = items.pairs(self.centers).distance
-        return Found(Count(len(items)), {"costs": (np.maximum(distance, 0) * items.weight).T.astype(np.float64)})
+        return Found(Count(len(items)), {"costs": item_costs(items, self.centers).T})
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -80,6 +80,33 @@ def labelled_pass(engine: Engine, distortion: Distortion, centers: Array, labels
     return stats
 
 
+class Momentum:
+    """Carries centres beyond the best ones of a pass, the way they have been going: Nesterov's steps, for an alternation that is slow.
+
+    Where the best centres turn back, or those who count the cost find that it rises, the pace is gathered anew (O'Donoghue and Candès,
+    2015, doi:10.1007/s10208-013-9150-3).
+    """
+
+    def __init__(self, distortion: Distortion) -> None:
+        self._distortion, self._best, self._pace, self.carried = distortion, np.zeros(0), 1.0, False
+
+    def step(self, centers: Array, best: Array, mass: Array, slow: bool = True) -> Array:
+        """Where to go from a pass with these centres, best centres and masses: to the best, and beyond where it is slow."""
+        last, self._best = self._best, best
+        turned = last.shape == best.shape and np.vdot(best - centers, best - last) < 0
+        pace = self._pace if slow and not turned else 1.0
+        self._pace = (1 + np.sqrt(1 + 4 * pace**2)) / 2 if slow else 1.0
+        self.carried = pace > 1
+        if not self.carried:
+            return best
+        return self._distortion.center(mass[:, None] * (best + (pace - 1) / self._pace * (best - last)), mass)
+
+    def back(self) -> Array:
+        """The last best centres."""
+        self._pace, self.carried = 1.0, False
+        return self._best
+
+
 def alternate(
     engine: Engine, distortion: Distortion, centers: Array, *, bound: float = np.inf, max_passes: int = 300, keep: Keep = forget
 ) -> Partition | None:
@@ -88,19 +115,26 @@ def alternate(
     None when a component empties, or when the cost will clearly end above ``bound``. ``keep`` is told of every pass.
     """
     labels: Any = None
-    before = np.inf
+    before, momentum, many = np.inf, Momentum(distortion), engine.n_items > BUDGET.many_items
     for passes in range(max_passes):
         stats, labels = nearest_pass(engine, distortion, centers, labels)
+        if momentum.carried and not (stats.mass.all() and stats.total <= before):
+            centers = momentum.back()
+            continue
         if not stats.mass.all():
             return None
-        keep(Partition(labels, centers, stats, at_rest=False))
+        part = Partition(labels, centers, stats, at_rest=False)
+        keep(part)
         fall = before - stats.total
-        if stats.changed == 0 and fall <= FALL_TOL * stats.total:
-            return Partition(labels, centers, stats)
+        if stats.changed == 0 and fall <= FALL_TOL * stats.total and not momentum.carried:
+            return replace(part, at_rest=True)
+        if many and fall <= BUDGET.little * stats.total and steps(engine, distortion, part).max() <= BUDGET.steady:
+            return replace(part, at_rest=True)
         if passes >= BUDGET.patience and stats.total - BUDGET.optimism * fall > bound:
             return None
         before = stats.total
-        centers = distortion.center(stats.sums, stats.mass)
+        slow = engine.n_items > BUDGET.brief_items and stats.changed > 0 and fall <= BUDGET.slow * stats.total
+        centers = momentum.step(centers, distortion.center(stats.sums, stats.mass), stats.mass, slow)
     return Partition(labels, centers, labelled_pass(engine, distortion, centers, labels), at_rest=False)
 
 

@@ -11,7 +11,8 @@ from orthonmf import ONMF
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.dense import DenseEngine
-from orthonmf.search.bounded.assigner import Bounded
+from orthonmf.search.bounded.assigner import Bounded, ItemCosts
+from orthonmf.search.bounded.assignment import RankedCosts
 from orthonmf.search.bounded.bounds import parse_bounds
 from orthonmf.search.budget import BUDGET
 from orthonmf.search.partition import labelled_pass, steps
@@ -105,6 +106,21 @@ class TestFreeAnswer:
         model = ONMF(3, scaling="none", capacity=[4, 9, 25], min_size=[3, 5, 10]).fit(X)
         assert_array_equal(model.counts_, [3, 9, 20])
         assert_array_equal(model.labels_, np.repeat([0, 2, 1], [3, 20, 9]))
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_costs_rank_by_a_pass_as_they_do_as_numbers(scaling):
+    X = np.random.default_rng(0).random((300, 4))
+    assigner = assigner_of(X, scaling, np.linspace(0.5, 2, 300), n_components=5, capacity=80)
+    costs = ItemCosts(assigner.engine, assigner.distortion, random_centers(assigner, X, 5, 0))
+    assert isinstance(costs, RankedCosts)
+    prices = np.array([0.1, 0, 0.02, -0.1, 0])
+    reduced = np.concatenate([block for _, block in costs.blocks()]) + prices
+    labels, runner, slack = costs.two_cheapest(prices)
+    order, every = np.argsort(reduced, axis=1, kind="stable"), np.arange(300)
+    assert_array_equal(labels, order[:, 0])
+    assert_array_equal(runner, order[:, 1])
+    assert_array_equal(slack, reduced[every, runner] - reduced[every, labels])
 
 
 class TestFixedPoint:

@@ -11,9 +11,9 @@ import numpy as np
 from ..._common.typing import Array, Labels
 from ...distortion.base import Distortion
 from ...engines.base import Engine
-from ...passes.hard import Costs
+from ...passes.hard import Costs, TwoCheapest
 from ..budget import BUDGET
-from ..partition import FALL_TOL, Keep, Partition, centered, forget, labelled_pass, rank_within, steps
+from ..partition import FALL_TOL, Keep, Momentum, Partition, centered, forget, labelled_pass, rank_within, steps
 from .assignment import HeldCosts, certify, draft, transport
 from .bounds import Bounds
 
@@ -47,6 +47,11 @@ class ItemCosts:
         """Place and costs (rows, n_components) of each block."""
         for where, found in self.engine.stream(self.distortion, Costs(self.centers)):
             yield where, found.columns["costs"]
+
+    def two_cheapest(self, prices: Array) -> tuple[Labels, Labels, Array]:
+        """Of every item the component where cost and price are least, the next, and what that costs more."""
+        found = self.engine.run(self.distortion, TwoCheapest(self.centers, prices)).columns
+        return found["labels"], found["runner"], found["slack"]
 
     def held(self) -> ItemCosts | Array:
         """The costs as an array, where they are few."""
@@ -149,6 +154,8 @@ class Bounded:
         Fewest items of every component whatever its bound: 1 leaves none empty while there are items for all.
     keep : callable
         Told of every partition on the way.
+    steady : float
+        On many items centres are at rest when one more step would move none by more than this, relative to the spread of its component.
     """
 
     engine: Engine
@@ -156,6 +163,7 @@ class Bounded:
     bounds: Bounds
     least: int = 1
     keep: Keep = forget
+    steady: float = BUDGET.steady
     free = False
 
     @property
@@ -169,11 +177,11 @@ class Bounded:
         """The bounds as columns."""
         return _Tiers(self.bounds, np.full(len(self.bounds.upper), self.least_size), self.engine.n_items)
 
-    def _costs(self, centers: Array) -> _TieredCosts | HeldCosts:
+    def _costs(self, centers: Array) -> _TieredCosts | ItemCosts | HeldCosts:
         costs = ItemCosts(self.engine, self.distortion, centers)
         held = costs.held()
         if isinstance(held, ItemCosts):
-            return _TieredCosts(held, self.tiers)
+            return _TieredCosts(held, self.tiers) if self.bounds.soft else held
         return HeldCosts(self.tiers.columns(held), self.engine.team.check)
 
     def assign(self, centers: Array, prices: Array | None) -> tuple[Labels, Array]:
@@ -199,25 +207,29 @@ class Bounded:
     def alternate(self, centers: Array, prices: Array | None = None, *, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
         """Alternate the best assignment and the best centres until neither changes; None when the cost will clearly end above ``bound``.
 
-        While many labels change, a few items may be out of place. On many items it ends as soon as the centres are steady: the last
+        On many items a few may be out of place until the centres are nearly steady, and it ends as soon as they are steady: the last
         labels at the border take as long as all the others.
         """
-        before, many = None, self.engine.n_items > BUDGET.many_bounded_items
-        loose = 0 if self.bounds.soft else int(BUDGET.loose * self.engine.n_items)
+        before, many, momentum = None, self.engine.n_items > BUDGET.many_bounded_items, Momentum(self.distortion)
+        loose = int(BUDGET.loose * self.engine.n_items) if many and not self.bounds.soft else 0
         for passes in range(max_passes):
             part = self.assigned(centers, prices, loose)
             if not loose:
                 self.keep(part)
             fall = np.inf if before is None else before.cost - part.cost
+            if before is not None and momentum.carried and fall < 0 and not loose:
+                part, centers = before, momentum.back()
+                continue
             changed = self.engine.n_items if before is None else int(np.count_nonzero(part.labels != before.labels))
             steady = many and self._steady(part)
             if not loose and (steady or (changed == 0 and fall <= FALL_TOL * part.cost)):
                 return replace(part, at_rest=True)
             if passes >= BUDGET.patience and part.cost - BUDGET.optimism * abs(fall) > bound:
                 return None
-            loose = 0 if steady or changed <= loose else loose
+            loose = 0 if changed <= loose or self._steady(part, BUDGET.nearly_steady) else loose
             before, prices = part, part.prices
-            centers = self._centers(part, changed == 0)
+            slow = many and changed > 0 and abs(fall) <= BUDGET.slow * part.cost
+            centers = momentum.step(centers, self._centers(part, changed == 0), part.stats.mass, slow)
         return self.assigned(centers, prices) if loose else part
 
     def settled(self, part: Partition, max_passes: int = 300) -> Partition:
@@ -235,9 +247,9 @@ class Bounded:
             centers = self._centers(part, self.engine.n_items <= BUDGET.many_bounded_items)
         return part
 
-    def _steady(self, part: Partition) -> bool:
-        """Whether one more step would move no centre by more than a certificate allows."""
-        return steps(self.engine, self.distortion, part).max() <= BUDGET.steady
+    def _steady(self, part: Partition, times: float = 1.0) -> bool:
+        """Whether one more step would move no centre by more than ``steady``, or than some times as much."""
+        return bool(steps(self.engine, self.distortion, part).max() <= times * self.steady)
 
     def _centers(self, part: Partition, all_the_way: bool) -> Array:
         """One step towards the best centres for the labels, or all the way."""
@@ -281,7 +293,7 @@ class Bounded:
             found = self._relative_gap(costs, columns, start)
         return found
 
-    def _relative_gap(self, costs: _TieredCosts | HeldCosts, columns: Labels, prices: Array) -> float:
+    def _relative_gap(self, costs: _TieredCosts | ItemCosts | HeldCosts, columns: Labels, prices: Array) -> float:
         found = certify(costs, *self.tiers.limits, labels=columns, prices=prices)
         # Places that are worth a penalty count as their distance alone.
         cost = found.cost + (self.bounds.penalty * float(self.bounds.lower.sum()) if self.bounds.soft else 0.0)

@@ -45,6 +45,8 @@ BLOCK = 8192
 SAMPLE, SAMPLING = 256, 8
 # A pass reads this many costs in the time of one augmentation (0.1 ms): what a Newton step has to save.
 COSTS_PER_MOVE = 65536
+# A sample is worth its while when it saves as many moves as so many passes take.
+SAMPLE_MOVES = 8
 # On few items it is the number of steps, not of costs, that takes time: fewer items out of place than this are moved one by one.
 NEWTON_MOVES = 8
 # The share of the items out of place that a Newton step has to leave at most.
@@ -71,6 +73,14 @@ class Costs(Protocol):
     def blocks(self) -> Iterable[tuple[slice, Array]]:
         """Yield the place of each block and its costs, (rows, n_components)."""
         ...
+
+
+@runtime_checkable
+class RankedCosts(Costs, Protocol):
+    """Costs that know by themselves where every item is cheapest."""
+
+    def two_cheapest(self, prices: Array) -> tuple[Labels, Labels, Array]:
+        """Of every item the component where cost and price are least, the next, and what that costs more."""
 
 
 @dataclass(frozen=True)
@@ -288,19 +298,25 @@ class _Survey:
 
 
 def _settle(problem: _Problem, prices: Array) -> _Survey:
-    """Prices at which few items are out of place."""
-    n = problem.n
+    """Prices at which few items are out of place: where Newton's steps from the given ones leave many, from those of a sample."""
     survey = _survey(problem, prices)
-    if n > SAMPLING * SAMPLE and survey.misplaced > n // 16:
-        survey = _better(survey, _survey(problem, _sampled_prices(problem)))
+    for dear in (1 / 16, SAMPLE_MOVES * problem.k / COSTS_PER_MOVE):
+        if problem.n > SAMPLING * SAMPLE and survey.misplaced > dear * problem.n:
+            survey = _better(survey, _survey(problem, _sampled_prices(problem)))
+        survey = _stepped(problem, survey)
+    return _swept(problem, survey)
+
+
+def _stepped(problem: _Problem, survey: _Survey) -> _Survey:
+    """Newton's steps, while they leave far fewer items out of place, and these are many."""
     limit = math.inf
-    while NEWTON_MOVES + n * problem.k / COSTS_PER_MOVE < survey.misplaced < limit:
+    while NEWTON_MOVES + problem.n * problem.k / COSTS_PER_MOVE < survey.misplaced < limit:
         limit, target = PROGRESS * survey.misplaced, _newton(survey)
         trial = _survey(problem, target)
         if trial.misplaced >= limit:
             trial = _better(trial, _survey(problem, (survey.prices + target) / 2))
         survey = _better(survey, trial)
-    return _swept(problem, survey)
+    return survey
 
 
 def _swept(problem: _Problem, survey: _Survey) -> _Survey:
@@ -340,6 +356,16 @@ def _better(one: _Survey, other: _Survey) -> _Survey:
 
 def _survey(problem: _Problem, prices: Array) -> _Survey:
     prices = _shift(problem, prices)
+    labels, runner, slack = problem.costs.two_cheapest(prices) if isinstance(problem.costs, RankedCosts) else _ranked(problem, prices)
+    survey = _Survey(prices, labels, runner, slack, *_imbalance(problem, prices, labels))
+    if not 0 < survey.misplaced < 2 * np.count_nonzero(slack == 0):
+        return survey
+    _spread(problem, survey)
+    return _Survey(prices, labels, runner, slack, *_imbalance(problem, prices, labels))
+
+
+def _ranked(problem: _Problem, prices: Array) -> tuple[Labels, Labels, Array]:
+    """Of every item the cheapest component, the next, and what that costs more."""
     labels, runner = np.empty(problem.n, dtype=np.intp), np.empty(problem.n, dtype=np.intp)
     slack = np.empty(problem.n)
     for where, block in problem.read():
@@ -349,11 +375,7 @@ def _survey(problem: _Problem, prices: Array) -> _Survey:
         reduced[rows, first] = np.inf
         second = reduced.argmin(axis=1)
         labels[where], runner[where], slack[where] = first, second, reduced[rows, second] - least
-    survey = _Survey(prices, labels, runner, slack, *_imbalance(problem, prices, labels))
-    if not 0 < survey.misplaced < 2 * np.count_nonzero(slack == 0):
-        return survey
-    _spread(problem, survey)
-    return _Survey(prices, labels, runner, slack, *_imbalance(problem, prices, labels))
+    return labels, runner, slack
 
 
 def _shift(problem: _Problem, prices: Array) -> Array:
@@ -504,6 +526,13 @@ class _Pool:
         self.index: Labels = np.empty(0, dtype=np.intp)
         self.rows: Array = np.empty((problem.k, 0))
         self.weight = np.full((problem.k, problem.k), np.inf)
+        self.sharp = False
+
+    def sharpen(self) -> None:
+        """The bounds as high as they can be: with what prices say, far components seem to be next door."""
+        outside = np.ones(self.problem.n, dtype=bool)
+        outside[self.index] = False
+        self.bound, self.sharp = _margins(self.problem, self.labels, outside), True
 
     def widen(self, wanted: Mask) -> None:
         """Add the items that come next on the ``wanted`` arcs, (k, k): c_il − c_ij least above its bound."""
@@ -612,7 +641,9 @@ def _follow(pool: _Pool, path: list[int], tight: Mask, flow: Counts, excess: Cou
     for j, head in pairwise(path):
         if max(j, head) < len(unsure):
             wanted[j, head] = unsure[j, head]
-    if wanted.any():
+    if wanted.any() and not pool.sharp:
+        pool.sharpen()
+    elif wanted.any():
         wanted |= unsure & tight[:-1, :-1]
         pool.widen(np.logical_and.outer(wanted.any(axis=1), wanted.any(axis=0)) & _arcs(pool.problem))
     else:
@@ -659,11 +690,13 @@ def _prove(problem: _Problem, labels: Labels) -> Assignment:
     return _certify(problem, labels, dist[-1] - dist[:-1])
 
 
-def _margins(problem: _Problem, labels: Labels) -> Array:
-    """min (c_il − c_ij) over the items i of j, (k, k); inf where j has none."""
+def _margins(problem: _Problem, labels: Labels, among: Mask | None = None) -> Array:
+    """min (c_il − c_ij) over the items i of j, (k, k), or over some ``among`` them; inf where j has none."""
     weight = np.full((problem.k, problem.k), np.inf)
     for where, block in problem.read():
         own = labels[where]
+        if among is not None:
+            own, block = own[among[where]], block[among[where]]
         order = np.argsort(own, kind="stable")
         rows = (block - block[np.arange(len(block)), own][:, None])[order]
         starts = np.flatnonzero(np.diff(own[order], prepend=-1))

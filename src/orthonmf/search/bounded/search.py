@@ -130,7 +130,9 @@ def _rehearsed(engine: Engine, distortion: Annealed, request: Request, assigner:
     size = BUDGET.rehearsal_items
     while 2 * size < engine.n_items:
         small = sample(engine, size, request.seed)
-        rehearsal = Bounded(small, distortion, assigner.bounds.scaled(engine.n_items, small.n_items), keep=search.sketching())
+        bounds = assigner.bounds.scaled(engine.n_items, small.n_items)
+        steady = BUDGET.rehearsed * np.sqrt(len(bounds.upper) / small.n_items)
+        rehearsal = Bounded(small, distortion, bounds, keep=search.sketching(), steady=max(steady, BUDGET.steady))
         best = _better_of(rehearsal, starts, request.max_iter)
         if len(starts) > 1 and (n_tries := min(engine.n_items // BUDGET.try_items, BUDGET.max_tries)):
             best = rehearsed(small, distortion, best, rehearsal, n_tries)
