@@ -157,9 +157,9 @@ class TestMomentum:
         beyond = momentum.step(np.array([[1.0, 0]]), np.array([[2.0, 0]]), mass)
         assert momentum.carried
         assert beyond[0, 0] > 2
-        turned = momentum.step(beyond, np.array([[1.5, 0]]), mass)
+        turned = momentum.step(beyond, np.array([[2.1, 0]]), mass)  # behind where it was carried to
         assert not momentum.carried
-        assert_array_equal(turned, [[1.5, 0]])
+        assert_array_equal(turned, [[2.1, 0]])
 
 
 def test_alternation_ends_where_a_component_empties():
