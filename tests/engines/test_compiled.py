@@ -4,15 +4,17 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from orthonmf import ONMF
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam, available, compiled, kernels
 from orthonmf.engines.base import doubled, reweighted
-from orthonmf.engines.compiled import KERNELS, CompiledEngine
+from orthonmf.engines.compiled import KERNELS, CompiledEngine, CompiledSparseEngine
 from orthonmf.engines.dense import DenseEngine
-from orthonmf.engines.layout import COMPILED_NUMBERS, automatic
+from orthonmf.engines.layout import COMPILED_ENTRIES, COMPILED_NUMBERS, automatic
+from orthonmf.engines.sparse import SparseEngine
 from orthonmf.exceptions import MissingExtraError
 from orthonmf.passes.base import host
 from orthonmf.passes.hard import Costs, Labelled, Margins, Nearest, OwnAndOther, TwoCheapest
@@ -89,6 +91,36 @@ def assert_same(one, other, rtol):
         assert found.dtype.kind == expected.dtype.kind
         atol = 0.0 if found.dtype.kind == "i" else rtol * np.abs(expected).max()
         assert_allclose(found, expected, rtol=0.0, atol=atol, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("n_dims", "scaling"), [(30, "item"), (30, "none")])
+def test_sparse_items_as_plain(n_dims, scaling, dtype):
+    X, weight = groups(n_dims, dtype=dtype)
+    matrix = sp.csr_array(np.where(np.random.default_rng(5).random(X.shape) < 0.5, X, 0))
+    plain, fast = (kind(matrix, weight, shift=3, team=ThreadTeam(1)) for kind in (SparseEngine, CompiledSparseEngine))
+    frame = REGISTRY[scaling].of(plain)
+    for work, columns in works(frame, plain).values():
+        assert_same(fast.run(frame, work, columns), plain.run(frame, work, columns), 1e-11)
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_sparse_runs_give_the_same_bits_for_any_number_of_threads(scaling, monkeypatch):
+    monkeypatch.setattr(compiled, "RUN_BYTES", 1 << 12)
+    monkeypatch.setattr(compiled, "RUN_DIMS", 0)
+    X, weight = groups(30)
+    matrix = sp.csr_array(np.where(np.random.default_rng(5).random(X.shape) < 0.5, X, 0))
+    alone = CompiledSparseEngine(matrix, weight, team=ThreadTeam(1))
+    frame = REGISTRY[scaling].of(alone)
+    whole = SparseEngine(matrix, weight, team=ThreadTeam(1))
+    with ThreadTeam(2) as team:
+        shared = CompiledSparseEngine(matrix, weight, team=team)
+        assert len(shared._runs) > 10
+        for work, columns in works(frame, alone).values():
+            one, other = (engine.run(frame, work, columns) for engine in (shared, alone))
+            for name in one.total.__dataclass_fields__:
+                assert_array_equal(getattr(one.total, name), getattr(other.total, name))
+            assert_same(one, whole.run(frame, work, columns), 1e-11)
 
 
 def test_every_kernel_is_tested():
@@ -187,6 +219,12 @@ class TestChoice:
     def test_large_arrays_are_compiled(self):
         assert automatic(np.zeros((COMPILED_NUMBERS // 8, 8))) == "compiled"
         assert automatic(np.zeros((COMPILED_NUMBERS // 8 - 1, 8))) == "dense"
+
+    def test_sparse_matrices_of_many_entries_are_compiled_and_so_are_samples_of_them(self):
+        matrix = sp.random_array((COMPILED_ENTRIES // 64, 640), density=0.1, rng=np.random.default_rng(0), format="csr")
+        assert automatic(matrix) == "compiled-sparse"
+        assert automatic(matrix[1:]) == "sparse"
+        assert type(CompiledSparseEngine(matrix, team=ThreadTeam(1)).select(np.arange(200))) is CompiledSparseEngine
 
     def test_without_numba_arrays_are_dense_and_who_insists_is_told(self, monkeypatch):
         available.cache_clear()

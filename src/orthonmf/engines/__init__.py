@@ -11,6 +11,7 @@ from .threads import ThreadTeam
 
 REGISTRY = {
     "compiled": "orthonmf.engines.compiled:CompiledEngine",
+    "compiled-sparse": "orthonmf.engines.compiled:CompiledSparseEngine",
     "dense": "orthonmf.engines.dense:DenseEngine",
     "sparse": "orthonmf.engines.sparse:SparseEngine",
 }

@@ -6,11 +6,13 @@ The plain passes are what the compiled ones are tested against, and what every o
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import numpy as np
 
+from .._common.arithmetic import shifted
 from .._common.typing import Array, Labels
 from ..distortion.base import Distortion
 from ..distortion.euclidean import Euclidean
@@ -24,8 +26,9 @@ from ..passes.several import EachSums, NearestInEach
 from ..passes.soft import Gibbs
 from ..passes.state import Stats
 from ..passes.swaps import Sides, SideSums
-from .base import Framing, block_weight
+from .base import Engine, Framing, block_weight
 from .dense import DenseEngine, DenseRawRows, DenseRows
+from .sparse import SparseEngine
 
 try:
     from . import kernels
@@ -37,6 +40,8 @@ except ImportError as error:
 # A run of items, which one call sees: enough that the call itself takes no time, few enough for many threads, and for a copy of it.
 RUN_BYTES = 1 << 22
 MIN_RUN, MAX_RUN = 16, 1 << 15
+# A run of sparse items stores so many numbers for each dimension, at least, times what a plain block does.
+RUN_DIMS = 4
 # Beyond 2 to this power, squares of the factor of the items may overflow: they are scaled first.
 LARGEST_SHIFT = 256
 # Losses that the kernels know, and what each item is described by.
@@ -48,45 +53,62 @@ Numbers = tuple[Array, Array, Array, Array]
 
 
 class _Centers:
-    """Centres as the kernels read them, with the frame: along the reference, beside it, and that squared."""
+    """Centres as the kernels read them, with the frame: along the reference, beside it, that squared, and its product with the reference.
 
-    def __init__(self, frame: Distortion, centers: Array, dtype: Any) -> None:
-        rest = centers[:, int(frame.scaled) :]
-        cosine = centers[:, 0] if frame.scaled else np.zeros(len(centers))
-        squares = np.einsum("ij,ij->i", rest, rest)
-        self.shape = centers.shape
-        self.read = (frame.ref, frame.scaled), (cosine.astype(dtype), np.ascontiguousarray(rest.T, dtype), squares.astype(dtype))
+    Those beside it are ``turned``, (n_dims, k), for products of all items with all of them.
+    """
+
+    def __init__(self, frame: Distortion, centers: Array, dtype: Any, *, turned: bool = True) -> None:
+        self.shape, self.frame = centers.shape, frame
+        rest = centers[..., int(frame.scaled) :]
+        cosine = centers[..., 0].copy() if frame.scaled else np.zeros(centers.shape[:-1])
+        squares = np.einsum("...d,...d->...", rest, rest)
+        beside = np.ascontiguousarray(rest.T if turned else rest, dtype)
+        self.read = (frame.ref, frame.scaled), (cosine.astype(dtype), beside, squares.astype(dtype), rest @ frame.ref)
+
+    def settle(self, values: Any, mass: Array, sums: Array) -> None:
+        """Subtract from sums of items that were not formed what the reference adds up to."""
+        if isinstance(values, tuple):
+            along, beside = (sums[..., 0], sums[..., 1:]) if self.frame.scaled else (mass, sums)
+            beside -= np.multiply.outer(along, self.frame.ref)
 
 
 class _Hard:
     """Labels, and the sums that they make: for one set of centres, or for several of equal size."""
 
-    fixed = False
-
-    def __init__(self, work: Nearest | Labelled | NearestInEach, frame: Distortion, dtype: Any) -> None:
+    def __init__(self, work: Nearest | NearestInEach, frame: Distortion, dtype: Any) -> None:
         self.labelled, self.several = bool(work.reads), work.centers.ndim == 3
         self.n_sets = len(work.centers) if self.several else 1
         self.centers = _Centers(frame, work.centers.reshape(-1, work.centers.shape[-1]), dtype)
 
-    def __call__(self, values: Array, numbers: Numbers, columns: Columns) -> Found:
-        n_centers = self.centers.shape[0]
-        labels = np.array(columns["labels"], dtype=np.intp) if self.labelled else np.full(len(values), -1)
+    def __call__(self, values: Any, numbers: Numbers, columns: Columns) -> Found:
+        n_centers, n_items = self.centers.shape[0], len(numbers[0])
+        labels = np.array(columns["labels"], dtype=np.intp) if self.labelled else np.full(n_items, -1)
         mass, sizes, cost = np.zeros(n_centers), np.zeros(n_centers, dtype=np.intp), np.zeros(n_centers)
         sums, changed = np.zeros(self.centers.shape), np.zeros(self.n_sets, dtype=np.intp)
-        found = labels.reshape(len(values), self.n_sets)
-        kernels.hard(values, numbers, *self.centers.read, found, self.fixed, mass, sizes, cost, sums, changed)
+        found = labels.reshape(n_items, self.n_sets)
+        kernels.hard(values, numbers, *self.centers.read, found, mass, sizes, cost, sums, changed)
+        self.centers.settle(values, mass, sums)
         if self.several:
             shape = self.n_sets, n_centers // self.n_sets
             each = (mass.reshape(shape), sizes.reshape(shape), cost.reshape(shape), sums.reshape(*shape, -1))
-            return Found(EachSums(len(values), *each, changed), {"labels": labels})
-        stats = HardStats(len(values), mass, sizes, cost, sums, int(changed[0]))
-        return Found(stats, {} if self.fixed else {"labels": labels})
+            return Found(EachSums(n_items, *each, changed), {"labels": labels})
+        stats = HardStats(n_items, mass, sizes, cost, sums, int(changed[0]))
+        return Found(stats, {"labels": labels})
 
 
-class _Given(_Hard):
+class _Given:
     """The sums of given labels."""
 
-    fixed = True
+    def __init__(self, work: Labelled, frame: Distortion, dtype: Any) -> None:
+        self.centers = _Centers(frame, work.centers, dtype, turned=False)
+
+    def __call__(self, values: Any, numbers: Numbers, columns: Columns) -> Found:
+        n_centers = self.centers.shape[0]
+        mass, sizes, cost, sums = np.zeros(n_centers), np.zeros(n_centers, dtype=np.intp), np.zeros(n_centers), np.zeros(self.centers.shape)
+        kernels.labelled(values, numbers, *self.centers.read, columns["labels"], mass, sizes, cost, sums)
+        self.centers.settle(values, mass, sums)
+        return Found(HardStats(len(numbers[0]), mass, sizes, cost, sums, 0))
 
 
 class _Soft:
@@ -95,11 +117,12 @@ class _Soft:
     def __init__(self, work: Gibbs, frame: Distortion, dtype: Any) -> None:
         self.state, self.centers = work.state, _Centers(frame, work.state.centers, dtype)
 
-    def __call__(self, values: Array, numbers: Numbers, columns: Columns) -> Found:
+    def __call__(self, values: Any, numbers: Numbers, columns: Columns) -> Found:
         mass, sums = np.zeros(self.centers.shape[0]), np.zeros(self.centers.shape)
         totals = kernels.soft(values, numbers, *self.centers.read, self.state.beta, self.state.log_mass, mass, sums)
         weight, log_partition, distortion = totals
-        return Found(Stats(len(values), weight=weight, mass=mass, sums=sums, log_partition=log_partition, distortion=distortion))
+        self.centers.settle(values, mass, sums)
+        return Found(Stats(len(numbers[0]), weight=weight, mass=mass, sums=sums, log_partition=log_partition, distortion=distortion))
 
 
 class _Shares:
@@ -108,11 +131,12 @@ class _Shares:
     def __init__(self, work: Shares, frame: Distortion, dtype: Any) -> None:
         self.centers = _Centers(frame, work.centers, dtype)
 
-    def __call__(self, values: Array, numbers: Numbers, columns: Columns) -> Found:
-        labels, least, weight = np.empty(len(values), dtype=np.int32), np.empty(len(values)), numbers[-1]
+    def __call__(self, values: Any, numbers: Numbers, columns: Columns) -> Found:
+        weight = numbers[-1]
+        labels, least = np.empty(len(weight), dtype=np.int32), np.empty(len(weight))
         kernels.nearest(values, numbers, *self.centers.read, labels, least)
         cost = weight * np.maximum(least, 0)
-        total = ShareSums(len(values), float(cost.sum()), np.bincount(labels, weight, self.centers.shape[0]))
+        total = ShareSums(len(weight), float(cost.sum()), np.bincount(labels, weight, self.centers.shape[0]))
         return Found(total, {"labels": labels, "cost": cost, "mass": weight.copy()})
 
 
@@ -122,10 +146,10 @@ class _Costs:
     def __init__(self, work: Costs, frame: Distortion, dtype: Any) -> None:
         self.centers = _Centers(frame, work.centers, dtype)
 
-    def __call__(self, values: Array, numbers: Numbers, columns: Columns) -> Found:
-        costs = np.empty((len(values), self.centers.shape[0]))
+    def __call__(self, values: Any, numbers: Numbers, columns: Columns) -> Found:
+        costs = np.empty((len(numbers[0]), self.centers.shape[0]))
         kernels.costs(values, numbers, *self.centers.read, costs)
-        return Found(Count(len(values)), {"costs": costs})
+        return Found(Count(len(numbers[0])), {"costs": costs})
 
 
 class _TwoCheapest:
@@ -134,10 +158,10 @@ class _TwoCheapest:
     def __init__(self, work: TwoCheapest, frame: Distortion, dtype: Any) -> None:
         self.prices, self.centers = work.prices, _Centers(frame, work.centers, dtype)
 
-    def __call__(self, values: Array, numbers: Numbers, columns: Columns) -> Found:
-        (labels, runner), slack = np.empty((2, len(values)), dtype=np.intp), np.empty(len(values))
+    def __call__(self, values: Any, numbers: Numbers, columns: Columns) -> Found:
+        (labels, runner), slack = np.empty((2, len(numbers[0])), dtype=np.intp), np.empty(len(numbers[0]))
         kernels.two_cheapest(values, numbers, *self.centers.read, self.prices, labels, runner, slack)
-        return Found(Count(len(values)), {"labels": labels, "runner": runner, "slack": slack})
+        return Found(Count(len(numbers[0])), {"labels": labels, "runner": runner, "slack": slack})
 
 
 class _Distances:
@@ -146,10 +170,10 @@ class _Distances:
     def __init__(self, work: OwnAndOther | Margins, frame: Distortion, dtype: Any) -> None:
         self.work, self.centers = work, _Centers(frame, work.centers, dtype)
 
-    def __call__(self, values: Array, numbers: Numbers, columns: Columns) -> Found:
-        own, other = np.empty((2, len(values)))
+    def __call__(self, values: Any, numbers: Numbers, columns: Columns) -> Found:
+        own, other = np.empty((2, len(numbers[0])))
         kernels.own_and_other(values, numbers, *self.centers.read, columns["labels"], own, other)
-        return Found(Count(len(values)), self.columns(own, other, numbers))
+        return Found(Count(len(numbers[0])), self.columns(own, other, numbers))
 
     def columns(self, own: Array, other: Array, numbers: Numbers) -> dict[str, Array]:
         """What is said of every item."""
@@ -172,27 +196,26 @@ class _Moves:
     def __init__(self, work: MoveGains, frame: Distortion, dtype: Any) -> None:
         self.work, self.centers = work, _Centers(frame, work.centers, dtype)
 
-    def __call__(self, values: Array, numbers: Numbers, columns: Columns) -> Found:
-        gain, goal, labels = np.empty(len(values)), np.zeros(len(values), dtype=np.intp), columns["labels"]
+    def __call__(self, values: Any, numbers: Numbers, columns: Columns) -> Found:
+        gain, goal, labels = np.empty(len(numbers[0])), np.zeros(len(numbers[0]), dtype=np.intp), columns["labels"]
         moving = columns["together"] if self.work.together else numbers[-1]
         kernels.moves(values, numbers, *self.centers.read, labels, moving, self.work.mass, self.work.cost, gain, goal)
         pays = np.flatnonzero(gain > self.work.least)
-        return Found(Movers(len(values), columns[INDEX][pays], gain[pays], labels[pays], goal[pays]))
+        return Found(Movers(len(numbers[0]), columns[INDEX][pays], gain[pays], labels[pays], goal[pays]))
 
 
 class _Sides:
     """The sums of both halves of every component."""
 
     def __init__(self, work: Sides, frame: Distortion, dtype: Any) -> None:
-        self.shape, self.frame = work.halves.shape, (frame.ref, frame.scaled)
-        rest = work.halves[:, :, int(frame.scaled) :]
-        self.cosine = work.halves[:, :, 0].copy() if frame.scaled else np.zeros(self.shape[:2])
-        self.rest, self.squares = np.ascontiguousarray(rest, dtype), np.einsum("sij,sij->si", rest, rest)
+        self.centers = _Centers(frame, work.halves, dtype, turned=False)
 
-    def __call__(self, values: Array, numbers: Numbers, columns: Columns) -> Found:
-        mass, cost, sums = np.zeros(self.shape[:2]), np.zeros(self.shape[:2]), np.zeros(self.shape)
-        kernels.sides(values, numbers, self.frame, self.cosine, self.rest, self.squares, columns["labels"], mass, cost, sums)
-        return Found(SideSums(len(values), mass, cost, sums))
+    def __call__(self, values: Any, numbers: Numbers, columns: Columns) -> Found:
+        shape = self.centers.shape
+        mass, cost, sums = np.zeros(shape[:2]), np.zeros(shape[:2]), np.zeros(shape)
+        kernels.sides(values, numbers, *self.centers.read, columns["labels"], mass, cost, sums)
+        self.centers.settle(values, mass, sums)
+        return Found(SideSums(len(numbers[0]), mass, cost, sums))
 
 
 KERNELS: dict[type, Any] = {
@@ -229,13 +252,8 @@ class _CompiledRawRows(DenseRawRows):
         return DenseRows(rest)
 
 
-class CompiledEngine(DenseEngine):
-    """As ``DenseEngine``; passes that have a kernel, for losses that it knows, run compiled."""
-
-    in_memory = "compiled"
-
-    def rows(self, where: slice) -> _CompiledRawRows:
-        return _CompiledRawRows(_read_only(super().rows(where).values))
+class _Compiled(Engine):
+    """Passes that have a kernel, for losses that it knows, run compiled."""
 
     def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
         if type(frame) not in NUMBERS or type(work) not in KERNELS:
@@ -255,26 +273,62 @@ class CompiledEngine(DenseEngine):
     @property
     def _runs(self) -> list[slice]:
         """Borders of the runs of items; they depend on X alone."""
-        size = min(max(RUN_BYTES // (self.dtype.itemsize * max(self.n_dims, 1)), MIN_RUN), MAX_RUN)
+        width = max(self.row_width, 1)
+        size = max(RUN_BYTES // (self.dtype.itemsize * width), RUN_DIMS * self.block_numbers // width, MIN_RUN)
+        size = min(size, MAX_RUN)
         return [slice(start, min(start + size, self.n_items)) for start in range(0, self.n_items, size)]
 
-    def _values(self, where: slice) -> tuple[Array, float]:
-        """Items as numbers that lie side by side, and the factor that they lack."""
-        if self._dim_factor is not None or abs(self.shift) > LARGEST_SHIFT:
-            return self.rows(where).values, 1.0
-        return _read_only(np.ascontiguousarray(self._array[where], self.dtype)), 2.0**self.shift
+    @abstractmethod
+    def _values(self, where: slice) -> tuple[Any, float]:
+        """Items as the kernels read them, and the factor that they lack."""
 
-    def _numbers(self, frame: Distortion, where: slice, values: Array, scale: float) -> Numbers:
+    def _numbers(self, frame: Distortion, where: slice, values: Any, scale: float) -> Numbers:
         """What frames the items of a run, kept from one pass to the next in the same frame."""
         numbers: Numbers
         before, numbers = self._kept.get((None, where.start), (None, None))
         if before is not frame:
-            size = len(values)
+            size = where.stop - where.start
             numbers = np.empty(size), np.empty(size), np.empty(size, self.dtype), np.empty(size)
-            NUMBERS[type(frame)](values, scale, frame.ref, block_weight(self, where), *numbers)
+            self._frame(frame, values, scale, block_weight(self, where), numbers)
             if self.lasting:
                 self._kept[None, where.start] = frame, numbers
         return numbers
+
+    @abstractmethod
+    def _frame(self, frame: Distortion, values: Any, scale: float, weight: Array, numbers: Numbers) -> None:
+        """Find what frames the items of a run."""
+
+
+class CompiledEngine(_Compiled, DenseEngine):
+    """As ``DenseEngine``; passes that have a kernel, for losses that it knows, run compiled."""
+
+    in_memory = "compiled"
+
+    def rows(self, where: slice) -> _CompiledRawRows:
+        return _CompiledRawRows(_read_only(super().rows(where).values))
+
+    def _values(self, where: slice) -> tuple[Array, float]:
+        if self._dim_factor is not None or abs(self.shift) > LARGEST_SHIFT:
+            return self.rows(where).values, 1.0
+        return _read_only(np.ascontiguousarray(self._array[where], self.dtype)), 2.0**self.shift
+
+    def _frame(self, frame: Distortion, values: Any, scale: float, weight: Array, numbers: Numbers) -> None:
+        NUMBERS[type(frame)](values, scale, frame.ref, weight, *numbers)
+
+
+class CompiledSparseEngine(_Compiled, SparseEngine):
+    """As ``SparseEngine``; passes that have a kernel, for losses that it knows, run compiled."""
+
+    def _values(self, where: slice) -> tuple[tuple[Array, Array, Array], float]:
+        matrix = self._matrix
+        data, scale = matrix.data, 2.0**self.shift
+        if abs(self.shift) > LARGEST_SHIFT:
+            data, scale = shifted(data.astype(np.float64), self.shift), 1.0
+        parts = data, matrix.indices, matrix.indptr[where.start : where.stop + 1]
+        return (_read_only(parts[0]), _read_only(parts[1]), _read_only(parts[2])), scale
+
+    def _frame(self, frame: Distortion, values: Any, scale: float, weight: Array, numbers: Numbers) -> None:
+        kernels.sparse_numbers(*values, scale, frame.ref, weight, frame.scaled, *numbers)
 
 
 def _read_only(values: Array) -> Array:

@@ -3,14 +3,21 @@
 Items are seen in their frame, x' = factor · x − along · ref, a few of them (a tile) at a time, so that they stay in the cache and nothing
 cancels. Products with the centres are left to BLAS; what follows runs along the items, which is what the processor's vectors are good at.
 No sum is reordered by the compiler (contraction to fused multiply-adds aside), and the number of threads changes no bit.
+
+Items are rows of an array, or of a matrix in CSR form: (data, indices, indptr), where the first row begins at indptr[0]. Those are not
+formed in their frame: sums are of factor · x alone, and the caller subtracts what the reference adds up to. What differs between the two
+is in six functions, each with a text for an array and one for CSR, of which numba takes what fits when it compiles.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+from typing import Any
 
-OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+OPTIONS: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
 
 def compiled(function):
@@ -104,6 +111,32 @@ def mean_numbers(values, scale, ref, given, factor, along, sq, weight):
 
 
 @compiled
+def sparse_numbers(data, indices, indptr, scale, ref, given, scaled, factor, along, sq, weight):
+    """The same of items in CSR form: about a direction where they are ``scaled``, else about a point.
+
+    What is left squared is that of the stored numbers, and of the reference where none is stored.
+    """
+    ref_sq = sum_of_products(ref, 1.0, ref)
+    for i in range(indptr.shape[0] - 1):
+        size = inner = stored = rest = 0.0
+        for at in range(indptr[i], indptr[i + 1]):
+            x, r = data[at] * scale, ref[indices[at]]
+            size += x * x
+            inner += x * r
+            stored += r * r
+        if scaled:
+            factor[i] = scale / np.sqrt(size) if size > 0 else 0.0
+            along[i] = inner / np.sqrt(size) if size > 0 else 0.0
+            weight[i] = given[i] * size
+        else:
+            factor[i], along[i], weight[i] = scale, 1.0, given[i]
+        for at in range(indptr[i], indptr[i + 1]):
+            left = data[at] * factor[i] - along[i] * ref[indices[at]]
+            rest += left * left
+        sq[i] = rest + along[i] * along[i] * max(ref_sq - stored, 0.0)
+
+
+@compiled
 def framed(values, factor, along, ref, rest):
     """The items in their frame."""
     for i in range(values.shape[0]):
@@ -137,11 +170,138 @@ def mean_distances(inner, sq, rest_sq, distance):
         distance[i] = mean_distance(inner[i], sq[i], rest_sq)
 
 
-@compiled
-def buffers(values, n_centers):
+def buffers(values, n_items, n_dims, n_centers):
     """What a tile needs: items in their frame (tile, n_dims), and four rows for products, distances and the items' own numbers."""
-    tile = tile_size(values.shape[0], values.shape[1])
-    return np.empty((tile, values.shape[1]), values.dtype), np.empty((4, n_centers * tile), values.dtype)
+
+
+@overload(buffers, jit_options=OPTIONS)
+def _buffers(values, n_items, n_dims, n_centers):
+    def dense(values, n_items, n_dims, n_centers):
+        tile = tile_size(n_items, n_dims)
+        return np.empty((tile, n_dims), values.dtype), np.empty((4, n_centers * tile), values.dtype)
+
+    def csr(values, n_items, n_dims, n_centers):
+        tile = tile_size(n_items, n_centers)
+        return np.empty((tile, 0)), np.empty((4, n_centers * tile))
+
+    return csr if isinstance(values, types.BaseTuple) else dense
+
+
+def multiplied(values, few, numbers, frame, centers, rest, products):
+    """What a few items have in common with the centres beside the reference: (n_few, k). Items of an array are framed on the way."""
+
+
+@overload(multiplied, jit_options=OPTIONS)
+def _multiplied(values, few, numbers, frame, centers, rest, products):
+    def dense(values, few, numbers, frame, centers, rest, products):
+        framed(values[few], numbers[0][few], numbers[1][few], frame[0], rest)
+        np.dot(rest[: few.stop - few.start], centers[1], products)
+
+    def csr(values, few, numbers, frame, centers, rest, products):
+        data, indices, indptr = values
+        for i in range(few.start, few.stop):
+            row = products[i - few.start]
+            row[:] = 0.0
+            for at in range(indptr[i], indptr[i + 1]):
+                add_row(row, data[at], centers[1][indices[at]])
+            for j in range(row.shape[0]):
+                row[j] = row[j] * numbers[0][i] - numbers[1][i] * centers[3][j]
+
+    return csr if isinstance(values, types.BaseTuple) else dense
+
+
+def add_item(values, i, numbers, share, row, sums):
+    """sums += share · item; ``row`` is the item in its frame where items are formed."""
+
+
+@overload(add_item, jit_options=OPTIONS)
+def _add_item(values, i, numbers, share, row, sums):
+    def dense(values, i, numbers, share, row, sums):
+        add_row(sums, share, row)
+
+    def csr(values, i, numbers, share, row, sums):
+        data, indices, indptr = values
+        share *= numbers[0][i]
+        for at in range(indptr[i], indptr[i + 1]):
+            sums[indices[at]] += share * data[at]
+
+    return csr if isinstance(values, types.BaseTuple) else dense
+
+
+def shared_sums(values, n_dims, n_centers):
+    """Room for the sums of responsibilities."""
+
+
+@overload(shared_sums, jit_options=OPTIONS)
+def _shared_sums(values, n_dims, n_centers):
+    def dense(values, n_dims, n_centers):
+        return np.empty((n_centers, n_dims), values.dtype)
+
+    def csr(values, n_dims, n_centers):
+        return np.zeros((n_dims, n_centers))
+
+    return csr if isinstance(values, types.BaseTuple) else dense
+
+
+def add_shared(values, few, numbers, inner, rest, part, sums):
+    """Add a few items to the sums, with the shares ``inner`` (k, n_few); those in CSR form to ``part``, which ``end_shared`` adds."""
+
+
+@overload(add_shared, jit_options=OPTIONS)
+def _add_shared(values, few, numbers, inner, rest, part, sums):
+    def dense(values, few, numbers, inner, rest, part, sums):
+        np.dot(inner, rest[: few.stop - few.start], part)
+        for j in range(part.shape[0]):
+            add_row(sums[j, sums.shape[1] - part.shape[1] :], 1.0, part[j])
+
+    def csr(values, few, numbers, inner, rest, part, sums):
+        data, indices, indptr = values
+        shares = np.empty(part.shape[1])
+        for i in range(few.start, few.stop):
+            for j in range(shares.shape[0]):
+                shares[j] = inner[j, i - few.start] * numbers[0][i]
+            for at in range(indptr[i], indptr[i + 1]):
+                add_row(part[indices[at]], data[at], shares)
+
+    return csr if isinstance(values, types.BaseTuple) else dense
+
+
+def end_shared(values, part, sums):
+    """Add what is left to be added."""
+
+
+@overload(end_shared, jit_options=OPTIONS)
+def _end_shared(values, part, sums):
+    def dense(values, part, sums):
+        pass
+
+    def csr(values, part, sums):
+        beside = sums[:, sums.shape[1] - part.shape[0] :]
+        for d in range(part.shape[0]):
+            for j in range(part.shape[1]):
+                beside[j, d] += part[d, j]
+
+    return csr if isinstance(values, types.BaseTuple) else dense
+
+
+def inner_product(values, i, numbers, ref, row, vector, offset):
+    """What an item has in common with one vector beside the reference; ``offset`` is the vector's product with the reference."""
+
+
+@overload(inner_product, jit_options=OPTIONS)
+def _inner_product(values, i, numbers, ref, row, vector, offset):
+    def dense(values, i, numbers, ref, row, vector, offset):
+        frame_row(values[i], numbers[0][i], numbers[1][i], ref, row)
+        return sum_of_products(row, 1.0, vector)
+
+    def csr(values, i, numbers, ref, row, vector, offset):
+        data, indices, indptr = values
+        total = 0.0
+        for at in range(indptr[i], indptr[i + 1]):
+            total += data[at] * vector[indices[at]]
+        return total * numbers[0][i] - numbers[1][i] * offset
+
+    return csr if isinstance(values, types.BaseTuple) else dense
 
 
 @compiled
@@ -157,20 +317,19 @@ def measured(values, few, numbers, frame, centers, rest, room):
     """What a few items have in common with the centres beside the reference, and how far they are from them: (k, n_few) each.
 
     ``numbers`` are the factor, the coordinate along the reference, the square of the rest and the weight ω of every item; ``frame`` the
-    reference, and whether items are scaled; ``centers`` those along the reference (k,), beside it (n_dims, k), and that squared (k,).
+    reference, and whether items are scaled; ``centers`` those along the reference (k,), beside it (n_dims, k), that squared (k,), and its
+    product with the reference (k,).
     """
-    factor, along, sq, _ = numbers
-    ref, scaled = frame
-    cosine, turned, rest_sq = centers
-    n_few, k = few.stop - few.start, turned.shape[1]
-    framed(values[few], factor[few], along[few], ref, rest)
+    along, sq = numbers[1], numbers[2]
+    cosine, rest_sq = centers[0], centers[2]
+    n_few, k = few.stop - few.start, cosine.shape[0]
     inner, distance = room[0, : k * n_few].reshape((k, n_few)), room[1, : k * n_few].reshape((k, n_few))
     products = room[1, : k * n_few].reshape((n_few, k))  # BLAS is quicker this way round
-    np.dot(rest[:n_few], turned, products)
+    multiplied(values, few, numbers, frame, centers, rest, products)
     transposed(products, inner)
     room[2, :n_few], room[3, :n_few] = along[few], sq[few]  # in the precision of the items
     for j in range(k):
-        if scaled:
+        if frame[1]:
             line_distances(inner[j], room[2, :n_few], room[3, :n_few], cosine[j], rest_sq[j], distance[j])
         else:
             mean_distances(inner[j], room[3, :n_few], rest_sq[j], distance[j])
@@ -197,22 +356,21 @@ def add_row(sums, weight, row):
 
 
 @compiled
-def hard(values, numbers, frame, centers, labels, fixed, mass, sizes, cost, sums, changed):
-    """Sums of the items by component, for each of several sets of centres. ``labels`` (n_items, n_sets) are found unless ``fixed``."""
+def hard(values, numbers, frame, centers, labels, mass, sizes, cost, sums, changed):
+    """The nearest centre of every item, and sums of the items by it, for each of several sets of centres: labels (n_items, n_sets)."""
     along, weight, scaled, cosine = numbers[1], numbers[3], frame[1], centers[0]
-    n_items, n_dims = values.shape
+    n_items, n_dims = along.shape[0], frame[0].shape[0]
     n_sets, k = labels.shape[1], cosine.shape[0] // labels.shape[1]
-    rest, room = buffers(values, cosine.shape[0])
-    found, least = np.empty(rest.shape[0], np.int32), np.empty(rest.shape[0], values.dtype)
+    rest, room = buffers(values, n_items, n_dims, cosine.shape[0])
+    found, least = np.empty(rest.shape[0], np.int32), np.empty(rest.shape[0], room.dtype)
     for start in range(0, n_items, rest.shape[0]):
         few = slice(start, min(start + rest.shape[0], n_items))
         inner, distance = measured(values, few, numbers, frame, centers, rest, room)
         for s in range(n_sets):
-            if not fixed:
-                lowest(distance[s * k : s * k + k], found[: few.stop - start], least[: few.stop - start])
-                for i in range(start, few.stop):
-                    changed[s] += labels[i, s] != found[i - start]
-                    labels[i, s] = found[i - start]
+            lowest(distance[s * k : s * k + k], found[: few.stop - start], least[: few.stop - start])
+            for i in range(start, few.stop):
+                changed[s] += labels[i, s] != found[i - start]
+                labels[i, s] = found[i - start]
             for i in range(start, few.stop):
                 j = s * k + labels[i, s]
                 mass[j] += weight[i]
@@ -221,14 +379,33 @@ def hard(values, numbers, frame, centers, labels, fixed, mass, sizes, cost, sums
                 share = weight[i] * (inner[j, i - start] + cosine[j] * along[i]) if scaled else weight[i]
                 if scaled:
                     sums[j, 0] += share * along[i]
-                add_row(sums[j, sums.shape[1] - n_dims :], share, rest[i - start])
+                add_item(values, i, numbers, share, rest[i - start], sums[j, sums.shape[1] - n_dims :])
+
+
+@compiled
+def labelled(values, numbers, frame, centers, labels, mass, sizes, cost, sums):
+    """Sums of the items by the component that each has; ``centers`` as for ``hard``, but beside the reference (k, n_dims)."""
+    along, sq, weight = numbers[1], numbers[2], numbers[3]
+    (ref, scaled), (cosine, beside, rest_sq, offset) = frame, centers
+    rest, n_dims = np.empty(ref.shape[0], beside.dtype), ref.shape[0]
+    for i in range(along.shape[0]):
+        j = labels[i]
+        inner = inner_product(values, i, numbers, ref, rest, beside[j], offset[j])
+        away = line_distance(inner, along[i], sq[i], cosine[j], rest_sq[j]) if scaled else mean_distance(inner, sq[i], rest_sq[j])
+        mass[j] += weight[i]
+        sizes[j] += 1
+        cost[j] += weight[i] * max(away, 0)
+        share = weight[i] * (inner + cosine[j] * along[i]) if scaled else weight[i]
+        if scaled:
+            sums[j, 0] += share * along[i]
+        add_item(values, i, numbers, share, rest, sums[j, sums.shape[1] - n_dims :])
 
 
 @compiled
 def nearest(values, numbers, frame, centers, labels, least):
     """The nearest centre of every item, and how far it is."""
-    n_items = values.shape[0]
-    rest, room = buffers(values, centers[0].shape[0])
+    n_items = numbers[0].shape[0]
+    rest, room = buffers(values, n_items, frame[0].shape[0], centers[0].shape[0])
     for start in range(0, n_items, rest.shape[0]):
         few = slice(start, min(start + rest.shape[0], n_items))
         _, distance = measured(values, few, numbers, frame, centers, rest, room)
@@ -238,8 +415,8 @@ def nearest(values, numbers, frame, centers, labels, least):
 @compiled
 def costs(values, numbers, frame, centers, found):
     """ω d of every item and centre, (n_items, k)."""
-    weight, n_items = numbers[3], values.shape[0]
-    rest, room = buffers(values, centers[0].shape[0])
+    weight, n_items = numbers[3], numbers[0].shape[0]
+    rest, room = buffers(values, n_items, frame[0].shape[0], centers[0].shape[0])
     for start in range(0, n_items, rest.shape[0]):
         few = slice(start, min(start + rest.shape[0], n_items))
         _, distance = measured(values, few, numbers, frame, centers, rest, room)
@@ -251,8 +428,8 @@ def costs(values, numbers, frame, centers, found):
 @compiled
 def two_cheapest(values, numbers, frame, centers, prices, labels, runner, slack):
     """The components in which every item costs least and next, ω d + price, the first of equal ones, and the difference."""
-    weight, n_items = numbers[3], values.shape[0]
-    rest, room = buffers(values, centers[0].shape[0])
+    weight, n_items = numbers[3], numbers[0].shape[0]
+    rest, room = buffers(values, n_items, frame[0].shape[0], centers[0].shape[0])
     least, second = np.empty(rest.shape[0]), np.empty(rest.shape[0])
     for start in range(0, n_items, rest.shape[0]):
         few = slice(start, min(start + rest.shape[0], n_items))
@@ -275,8 +452,8 @@ def two_cheapest(values, numbers, frame, centers, prices, labels, runner, slack)
 @compiled
 def own_and_other(values, numbers, frame, centers, labels, own, other):
     """How far every item is from its own centre, and from the nearest other."""
-    n_items = values.shape[0]
-    rest, room = buffers(values, centers[0].shape[0])
+    n_items = numbers[0].shape[0]
+    rest, room = buffers(values, n_items, frame[0].shape[0], centers[0].shape[0])
     other[:] = np.inf
     for start in range(0, n_items, rest.shape[0]):
         few = slice(start, min(start + rest.shape[0], n_items))
@@ -294,8 +471,8 @@ def own_and_other(values, numbers, frame, centers, labels, own, other):
 def moves(values, numbers, frame, centers, labels, moving, mass, cost, gain, goal):
     """What every item gains by moving to its best other component, with the weight ``moving``; as ``join`` and ``leave`` of the losses."""
     along, scaled, cosine = numbers[1], frame[1], centers[0]
-    n_items = values.shape[0]
-    rest, room = buffers(values, cosine.shape[0])
+    n_items = along.shape[0]
+    rest, room = buffers(values, n_items, frame[0].shape[0], cosine.shape[0])
     leave, join = np.empty(rest.shape[0]), np.empty(rest.shape[0])
     for start in range(0, n_items, rest.shape[0]):
         few = slice(start, min(start + rest.shape[0], n_items))
@@ -349,11 +526,10 @@ def exponentials(logits, top, total):
 def soft(values, numbers, frame, centers, beta, log_mass, mass, sums):
     """Sums of Gibbs responsibilities; returns Σ ω, Σ ω log Z and Σ ω p d."""
     along, weight, scaled, cosine = numbers[1], numbers[3], frame[1], centers[0]
-    n_items, n_dims = values.shape
-    k = cosine.shape[0]
-    rest, room = buffers(values, k)
+    n_items, n_dims, k = along.shape[0], frame[0].shape[0], cosine.shape[0]
+    rest, room = buffers(values, n_items, n_dims, k)
     tile = rest.shape[0]
-    logits, top, total, part = np.empty((k, tile)), np.empty(tile), np.empty(tile), np.empty((k, n_dims), values.dtype)
+    logits, top, total, part = np.empty((k, tile)), np.empty(tile), np.empty(tile), shared_sums(values, n_dims, k)
     whole = log_partition = distortion = 0.0
     for start in range(0, n_items, tile):
         few = slice(start, min(start + tile, n_items))
@@ -382,27 +558,25 @@ def soft(values, numbers, frame, centers, beta, log_mass, mass, sums):
                 sums[j, 0] += sum_of_products(resp, 1.0, along[few])
             for i in range(n_few):
                 inner[j, i] = resp[i]
-        np.dot(inner, rest[:n_few], part)
-        for j in range(k):
-            add_row(sums[j, sums.shape[1] - n_dims :], 1.0, part[j])
+        add_shared(values, few, numbers, inner, rest, part, sums)
+    end_shared(values, part, sums)
     return whole, log_partition, distortion
 
 
 @compiled
-def sides(values, numbers, frame, cosine, halves, rest_sq, labels, mass, cost, sums):
-    """Sums of the items of every component on either side, by the nearer of its two ``halves`` (2, k, n_dims), the first of equal ones.
+def sides(values, numbers, frame, centers, labels, mass, cost, sums):
+    """Sums of the items of every component on either side, by the nearer of its two halves, the first of equal ones.
 
-    ``cosine`` and ``rest_sq`` (2, k) are the halves along the reference, and beside it squared.
+    ``centers`` are the halves along the reference (2, k), beside it (2, k, n_dims), that squared, and its product with the reference.
     """
-    factor, along, sq, weight = numbers
-    ref, scaled = frame
-    n_items, n_dims = values.shape
-    rest, distance, inner = np.empty(n_dims, values.dtype), np.empty(2), np.empty(2)
-    for i in range(n_items):
+    along, sq, weight = numbers[1], numbers[2], numbers[3]
+    (ref, scaled), (cosine, halves, rest_sq, offset) = frame, centers
+    n_dims = ref.shape[0]
+    rest, distance, inner = np.empty(n_dims, halves.dtype), np.empty(2), np.empty(2)
+    for i in range(along.shape[0]):
         j = labels[i]
-        frame_row(values[i], factor[i], along[i], ref, rest)
         for side in range(2):
-            inner[side] = sum_of_products(rest, 1.0, halves[side, j])
+            inner[side] = inner_product(values, i, numbers, ref, rest, halves[side, j], offset[side, j])
             if scaled:
                 distance[side] = line_distance(inner[side], along[i], sq[i], cosine[side, j], rest_sq[side, j])
             else:
@@ -413,4 +587,4 @@ def sides(values, numbers, frame, cosine, halves, rest_sq, labels, mass, cost, s
         share = weight[i] * (inner[side] + cosine[side, j] * along[i]) if scaled else weight[i]
         if scaled:
             sums[side, j, 0] += share * along[i]
-        add_row(sums[side, j, sums.shape[2] - n_dims :], share, rest)
+        add_item(values, i, numbers, share, rest, sums[side, j, sums.shape[2] - n_dims :])

@@ -14,8 +14,9 @@ from . import available, engine_class
 from .base import Engine
 from .threads import ThreadTeam
 
-# Numbers in X from which compiled passes are worth loading numba for, and the first time compiling them, which takes some ten seconds.
-COMPILED_NUMBERS = 1 << 20
+# Numbers in X, and stored ones in a sparse X, from which compiled passes are worth loading numba for, and the first time compiling them,
+# which takes some ten seconds.
+COMPILED_NUMBERS, COMPILED_ENTRIES = 1 << 20, 1 << 18
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def in_memory(engine: Engine, values: Array, weight: Array | None) -> Engine:
 def automatic(X: Any) -> str:
     """The name of the engine for a matrix."""
     if sp.issparse(X):
-        return "sparse"
+        return "compiled-sparse" if X.nnz >= COMPILED_ENTRIES and available("compiled-sparse") else "sparse"
     return "compiled" if X.size >= COMPILED_NUMBERS and available("compiled") else "dense"
 
 

@@ -182,7 +182,7 @@ class SparseEngine(Engine):
         weight = None if self.weight is None else self.weight[index]
         if len(index) * self.n_dims <= DENSE_NUMBERS:
             return in_memory(self, chosen.toarray(), weight)
-        few = SparseEngine(chosen, weight, team=self.team)
+        few = type(self)(chosen, weight, team=self.team)
         few.given_dtype = self.given_dtype
         return few
 

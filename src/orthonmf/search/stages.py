@@ -11,6 +11,7 @@ from ..distortion.base import Distortion
 from ..engines.base import Engine, sample
 from ..progress import Monitor
 from .anneal import Annealing, tree
+from .batch import far_apart
 from .bounded.base import loads
 from .bounded.bounds import Bounds
 from .bounded.search import assigning, placed, search_within_bounds
@@ -234,10 +235,16 @@ def _sample(job: Job, search: Search) -> Stage:
 
 
 def _sample_search(few: Engine, job: Job, search: Search, centers: Array) -> bool:
-    """Whether swaps gain on a sample; they are tried on all items whenever that costs no more than what was done in between."""
+    """Whether swaps gain on a sample; they are tried on all items whenever that costs no more than what was done in between.
+
+    The first sample also sees starts that owe nothing to the annealing: where noise has many dimensions, that tells few parts apart, and
+    what is opened beside a part that holds almost everything stays alone.
+    """
     start = _alternated(Free(few, job.distortion), job.request, centers)
     if start is None:
         return False
+    if search.run.n_samples == 0 and (fresh := _fresh(few, job, search, start)) is not None:
+        start = fresh
     best, tried, passes = start, None, 0
     for best in gains(few, job.distortion, start):
         if (few.passes - passes) * few.n_items >= job.distinct.n_items:
@@ -246,6 +253,19 @@ def _sample_search(few: Engine, job: Job, search: Search, centers: Array) -> boo
     if best is not tried:
         search.propose(best.centers)
     return best is not start
+
+
+def _fresh(few: Engine, job: Job, search: Search, start: Partition) -> Partition | None:
+    """Where alternation leads from items that are far apart, if on a sample that is below where the annealing led.
+
+    What a sample says then is little, so that all items are looked at first.
+    """
+    for centers in far_apart(few, job.distortion, start.n_components, BUDGET.sample_starts, job.request.seed):
+        part = alternate(few, job.distortion, centers, max_passes=job.request.max_iter)
+        if part is not None and part.cost < start.cost:
+            whole = _alternated(Free(job.distinct, job.distortion, search.keep), job.request, centers)
+            return None if whole is None else _alternated(Free(few, job.distortion), job.request, whole.centers)
+    return None
 
 
 def _all_items(job: Job, search: Search) -> Stage:
