@@ -112,10 +112,10 @@ class ONMF(CallbackSupport, Factorization):
         is no time for it.
     sparse_output : bool, default=False
         Whether ``transform`` returns a CSR array. Samples only.
-    engine : {"auto", "compiled", "dense", "sparse"}, default="auto"
-        What reads X; "auto" follows the type of X. "compiled" is "dense" with its hot passes compiled by numba (the extra ``fast``): "auto"
-        takes it for arrays of 2**20 numbers or more where numba is installed. They agree to rounding. The first fit compiles, which takes
-        some ten seconds once.
+    engine : {"auto", "compiled", "compiled-sparse", "dense", "sparse"}, default="auto"
+        What reads X; "auto" follows the type of X. "compiled" and "compiled-sparse" are "dense" and "sparse" with their hot passes compiled
+        by numba (the extra ``fast``): "auto" takes them for arrays of 2**20 numbers or more, and for sparse matrices of 2**18 stored ones,
+        where numba is installed. They agree to rounding. The first fit compiles, which takes some ten seconds once.
     n_jobs : int or None, default=None
         Threads. None uses the cores that are free. The result does not depend on it, to the last bit.
     random_state : int, RandomState instance or None, default=None

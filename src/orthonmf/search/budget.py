@@ -99,8 +99,9 @@ class Budget:
     sample_gain: float = 1e-4
     # Items tried as places for a component.
     places: int = 128
-    # On more items than this only alternation and moves see all of them; the swaps were searched for on a sample.
+    # On more items than this, or more stored numbers, only alternation and moves see all of them; the swaps were searched for on a sample.
     many_items: int = 1 << 16
+    many_numbers: int = 1 << 23
     # A swap that raises the cost by more than this factor before anything adapts is not tried. On 43 problems the swaps that paid
     # started at most 0.3 above; on separated data all start a thousandfold above.
     hopeless: float = 0.5

@@ -68,6 +68,11 @@ def forget(part: Partition) -> None:
     """Keep nothing."""
 
 
+def many(engine: Engine) -> bool:
+    """Whether the items are so many that all of them are alternated and moved only; the rest is searched for on samples."""
+    return engine.n_items > BUDGET.many_items or engine.n_items * engine.row_width > BUDGET.many_numbers
+
+
 def nearest_pass(engine: Engine, distortion: Distortion, centers: Array, labels: Any = None) -> tuple[HardStats, Any]:
     """Give every item its nearest component (ties to the lowest index); how many differ from ``labels`` is counted."""
     found = engine.run(distortion, Nearest(centers, labelled=labels is not None), {"labels": labels})
@@ -115,7 +120,7 @@ def alternate(
     None when a component empties, or when the cost will clearly end above ``bound``. ``keep`` is told of every pass.
     """
     labels: Any = None
-    before, momentum, many = np.inf, Momentum(distortion), engine.n_items > BUDGET.many_items
+    before, momentum, large = np.inf, Momentum(distortion), many(engine)
     for passes in range(max_passes):
         stats, labels = nearest_pass(engine, distortion, centers, labels)
         if momentum.carried and not (stats.mass.all() and stats.total <= before):
@@ -128,7 +133,7 @@ def alternate(
         fall = before - stats.total
         if stats.changed == 0 and fall <= FALL_TOL * stats.total and not momentum.carried:
             return replace(part, at_rest=True)
-        if many and fall <= BUDGET.little * stats.total and steps(engine, distortion, part).max() <= BUDGET.steady:
+        if large and fall <= BUDGET.little * stats.total and steps(engine, distortion, part).max() <= BUDGET.steady:
             return replace(part, at_rest=True)
         if passes >= BUDGET.patience and stats.total - BUDGET.optimism * fall > bound:
             return None

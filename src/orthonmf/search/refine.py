@@ -29,7 +29,7 @@ from ..passes.raw import Keys
 from ..passes.swaps import SwapCosts, Swaps
 from .batch import alternate_each, at_once, far_apart
 from .budget import BUDGET
-from .partition import Assigner, Distances, Free, Partition, centered, distances, item_points
+from .partition import Assigner, Distances, Free, Partition, centered, distances, item_points, many
 from .regroup import farthest_points, first_of_each, halved, regrouped
 
 # A result counts as better when the cost falls by more than this fraction.
@@ -40,7 +40,7 @@ def refine(engine: Engine, distortion: Moving, start: Partition, assigner: Assig
     """Improve a partition until neither swaps nor moves nor regroupings gain; it stays as feasible as the assigner makes it."""
     assigner = assigner or Free(engine, distortion)
     best = start
-    if engine.n_items > BUDGET.many_items:
+    if many(engine):
         moved = _moved(engine, distortion, assigner, best, None)
         return best if moved is best else _resting(assigner, moved)
     if best.n_components == 1 or best.cost == 0 or (assigner.free and separated(engine, distortion, best)):
