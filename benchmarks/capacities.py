@@ -45,7 +45,7 @@ from ._timing import machine, timed
 NOISE, SLACK = 2.0, 1.05
 SEEDS, RESTARTS, GENE_CAPACITY = 3, 100, 0.4
 # (n, p), and how many times faster than the peer a fit has to be.
-PEER_SIZES = ((4000, 50, None), (10_000, 100, 5.0), (30_000, 20, 5.0))
+PEER_SIZES = ((4000, 50, 5.0), (8000, 40, 5.0), (10_000, 100, 5.0), (30_000, 20, 20.0))
 SPARSE_SHAPE, SPARSE_ROW = (132_034, 17_693), 60
 TOLERANCE = 1e-6
 BLOCK = 2**16

@@ -19,7 +19,7 @@ from .budget import BUDGET
 from .job import Job, Request
 from .number import number_of_components
 from .partition import Free, Partition, alternate, finest, nearest_pass, opened, refilled, sharpened, spread
-from .refine import gains, refine, rehearsed
+from .refine import gains, refine, rehearsed, separated
 from .run import Answer, Run, Search, Stage
 from .sampling import coreset, unweighted
 from .schedule import Adaptive, Geometric, Schedule
@@ -243,8 +243,8 @@ def _sample_search(few: Engine, job: Job, search: Search, centers: Array) -> boo
     start = _alternated(Free(few, job.distortion), job.request, centers)
     if start is None:
         return False
-    if search.run.n_samples == 0 and (fresh := _fresh(few, job, search, start)) is not None:
-        start = fresh
+    if search.run.n_samples == 0 and not separated(few, job.distortion, start):
+        start = _fresh(few, job, search, start) or start
     best, tried, passes = start, None, 0
     for best in gains(few, job.distortion, start):
         if (few.passes - passes) * few.n_items >= job.distinct.n_items:
