@@ -18,7 +18,7 @@ from .bounded.search import assigning, placed, search_within_bounds
 from .budget import BUDGET
 from .job import Job, Request
 from .number import number_of_components
-from .partition import Free, Partition, alternate, finest, nearest_pass, opened, refilled, sharpened, spread
+from .partition import Free, Partition, alternate, finest, many, nearest_pass, opened, refilled, sharpened, spread
 from .refine import gains, refine, rehearsed, separated
 from .run import Answer, Run, Search, Stage
 from .sampling import coreset, unweighted
@@ -258,11 +258,13 @@ def _sample_search(few: Engine, job: Job, search: Search, centers: Array) -> boo
 def _fresh(few: Engine, job: Job, search: Search, start: Partition) -> Partition | None:
     """Where alternation leads from items that are far apart, if on a sample that is below where the annealing led.
 
-    What a sample says then is little, so that all items are looked at first.
+    What a sample says then is little, so that all items are looked at first, unless they are many.
     """
     for centers in far_apart(few, job.distortion, start.n_components, BUDGET.sample_starts, job.request.seed):
         part = alternate(few, job.distortion, centers, max_passes=job.request.max_iter)
         if part is not None and part.cost < start.cost:
+            if many(job.distinct):
+                return part
             whole = _alternated(Free(job.distinct, job.distortion, search.keep), job.request, centers)
             return None if whole is None else _alternated(Free(few, job.distortion), job.request, whole.centers)
     return None
