@@ -79,7 +79,7 @@ class Budget:
     patience: int = 3
     optimism: int = 30
     # An alternation of more items than this whose cost falls by less than this fraction gathers momentum. On eight problems of 60 000 to
-    # 200 000 items it took 10 to 181 passes instead of 12 to 510, and none ended higher; few items are at rest soon enough.
+    # 200 000 items it took 10 to 118 passes instead of 12 to 510, and none ended higher; few items are at rest soon enough.
     brief_items: int = 4096
     slow: float = 1e-4
     # On many items an alternation ends when its cost falls by less than this fraction and its centres are steady.
