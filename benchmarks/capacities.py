@@ -2,7 +2,7 @@
 
 Run ``python -m benchmarks capacities`` on a quiet machine, or parts of it by name::
 
-    peer     k-means-constrained at three sizes, k = 20: times, and our cost to its best of three
+    peer     k-means-constrained at four sizes, k = 20: times, and our cost to its best of three
     dense    23 000 × 50, k = 10
     sparse   a sparse 132 034 × 17 693 matrix with 60 entries per row, k = 20: time and peak memory
     million  1 000 000 × 64 in float32, k = 20

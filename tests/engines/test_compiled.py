@@ -234,7 +234,7 @@ class TestChoice:
         monkeypatch.delattr("orthonmf.engines.kernels")
         try:
             assert automatic(np.zeros((COMPILED_NUMBERS // 8, 8))) == "dense"
-            with pytest.raises(MissingExtraError, match=r"needs numba.*orthonmf\[fast\].*engine='dense'"):
+            with pytest.raises(MissingExtraError, match=r"need numba.*orthonmf\[fast\].*engine='auto'"):
                 ONMF(2, engine="compiled").fit(np.eye(4))
         finally:
             available.cache_clear()

@@ -150,6 +150,13 @@ class TestMomentum:
         assert_array_equal(labels, found.labels)
         assert_allclose(centered(engine, distortion, labels, found.centers).cost, found.cost, rtol=ROUNDING)
 
+    def test_cost_never_rises_wherever_it_is_cut_off(self, scaling, monkeypatch):
+        monkeypatch.setattr(partition, "BUDGET", replace(BUDGET, brief_items=100, slow=0.1))
+        engine, distortion = build(np.random.default_rng(8).gamma(1.0, 1.0, (400, 4)), scaling)
+        centers = item_points(engine, distortion, np.arange(7))
+        costs = [alternate(engine, distortion, centers, max_passes=passes).cost for passes in range(1, 40)]
+        assert (np.diff(costs) <= ROUNDING * costs[0]).all()
+
     def test_goes_back_where_the_best_centres_turn(self):
         _, distortion = build(np.eye(2), "none")
         momentum, mass = Momentum(distortion), np.ones(1)

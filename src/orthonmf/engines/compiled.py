@@ -1,4 +1,4 @@
-"""Dense arrays whose hot passes are compiled: one call for thousands of items, framed a few at a time.
+"""Arrays and sparse matrices whose hot passes are compiled: one call for thousands of items, those of arrays framed a few at a time.
 
 The plain passes are what the compiled ones are tested against, and what every other pass is made of. A compiled pass is a line in
 ``KERNELS`` and a class here that prepares the centres once and then turns items into what the plain pass would have found.
@@ -34,7 +34,7 @@ try:
     from . import kernels
 except ImportError as error:
     raise MissingExtraError(
-        f"engine='compiled' needs numba, which cannot be imported ({error}): pip install 'orthonmf[fast]', or use engine='dense'."
+        f"Compiled passes need numba, which cannot be imported ({error}): pip install 'orthonmf[fast]', or use engine='auto'."
     ) from error
 
 # A run of items, which one call sees: enough that the call itself takes no time, few enough for many threads, and for a copy of it.

@@ -6,7 +6,7 @@ No sum is reordered by the compiler (contraction to fused multiply-adds aside), 
 
 Items are rows of an array, or of a matrix in CSR form: (data, indices, indptr), where the first row begins at indptr[0]. Those are not
 formed in their frame: sums are of factor · x alone, and the caller subtracts what the reference adds up to. What differs between the two
-is in six functions, each with a text for an array and one for CSR, of which numba takes what fits when it compiles.
+is in seven functions, each with a text for an array and one for CSR, of which numba takes what fits when it compiles.
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ class Budget:
     # Under bounds, the items on which starts are compared, and the factor by which they grow while there are more.
     rehearsal_items: int = 2048
     rehearsal_growth: int = 8
-    # Centres of a sample are at rest when one more step would move none by more than this, relative to the noise that the sample has.
+    # Centres of a sample are at rest when one more step would move none by more than this, relative to the noise that the sample has:
+    # 400 000 items took 29 s instead of 37, and ended no higher.
     rehearsed: float = 0.25
     # A swap is tried on the first of them for this many items that there are, and so many at most: it should cost less than what
     # follows. With six instead of 24, a million items ended 0.4 % higher.
@@ -82,7 +83,8 @@ class Budget:
     # 200 000 items it took 10 to 118 passes instead of 12 to 510, and none ended higher; few items are at rest soon enough.
     brief_items: int = 4096
     slow: float = 1e-4
-    # On many items an alternation ends when its cost falls by less than this fraction and its centres are steady.
+    # On many items an alternation ends when its cost falls by less than this fraction and its centres are steady: of a million items in
+    # groups of unequal size the error ended 6e-7 higher, after an eighth of the passes.
     little: float = 1e-7
     # Bound on the passes that bring a line to rest: each gains a digit where its items lie within some 30 degrees.
     sharpening_passes: int = 50
@@ -100,6 +102,7 @@ class Budget:
     # Items tried as places for a component.
     places: int = 128
     # On more items than this, or more stored numbers, only alternation and moves see all of them; the swaps were searched for on a sample.
+    # Swaps over 22 million numbers took minutes.
     many_items: int = 1 << 16
     many_numbers: int = 1 << 23
     # A swap that raises the cost by more than this factor before anything adapts is not tried. On 43 problems the swaps that paid

@@ -122,12 +122,13 @@ def alternate(
     labels: Any = None
     before, momentum, large = np.inf, Momentum(distortion), many(engine)
     for passes in range(max_passes):
-        stats, labels = nearest_pass(engine, distortion, centers, labels)
+        stats, found = nearest_pass(engine, distortion, centers, labels)
         if momentum.carried and not (stats.mass.all() and stats.total <= before):
             centers = momentum.back()
             continue
         if not stats.mass.all():
             return None
+        labels = found
         part = Partition(labels, centers, stats, at_rest=False)
         keep(part)
         fall = before - stats.total

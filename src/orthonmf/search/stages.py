@@ -228,13 +228,13 @@ def _sample(job: Job, search: Search) -> Stage:
         return Stage.ALL_ITEMS
     free = search if run.bounds is None else Search(Run(run.free or Answer(run.centers)), Free(engine, distortion).assigned, search.monitor)
     few = coreset(engine, distortion, BUDGET.search_items[run.n_samples], job.request.seed, run.centers)
-    gained = _sample_search(few, job, free, run.centers)
+    gained = _sample_search(few, job, free, run.centers, first=run.n_samples == 0)
     best = free.run.best
     search.put(centers=best.centers, free=None if run.bounds is None else best, n_samples=run.n_samples + 1)
     return Stage.SAMPLES if gained else Stage.ALL_ITEMS  # nor will larger samples gain much
 
 
-def _sample_search(few: Engine, job: Job, search: Search, centers: Array) -> bool:
+def _sample_search(few: Engine, job: Job, search: Search, centers: Array, *, first: bool) -> bool:
     """Whether swaps gain on a sample; they are tried on all items whenever that costs no more than what was done in between.
 
     The first sample also sees starts that owe nothing to the annealing: where noise has many dimensions, that tells few parts apart, and
@@ -243,7 +243,7 @@ def _sample_search(few: Engine, job: Job, search: Search, centers: Array) -> boo
     start = _alternated(Free(few, job.distortion), job.request, centers)
     if start is None:
         return False
-    if search.run.n_samples == 0 and not separated(few, job.distortion, start):
+    if first and not separated(few, job.distortion, start):
         start = _fresh(few, job, search, start) or start
     best, tried, passes = start, None, 0
     for best in gains(few, job.distortion, start):
