@@ -76,10 +76,10 @@ class _Process:
                 library.set_num_threads(1)
 
     def grant(self, team: ThreadTeam, wanted: int) -> int:
-        """Worker threads for a team: one per core, beyond the calling threads, less those of the other teams."""
+        """Worker threads for a team: one per core, less those of the other teams and the threads that called them all."""
         with self.lock:
             self._workers[team] = 0
-            self._workers[team] = max(0, min(wanted, n_cores() - sum(self._workers.values())))
+            self._workers[team] = max(0, min(wanted, n_cores() - len(self._workers) - sum(self._workers.values())))
             return self._workers[team]
 
     def leave(self, team: ThreadTeam) -> None:
@@ -132,6 +132,8 @@ def usable_threads(n_jobs: int | None) -> int:
 
 class _Workers:
     """Threads that take jobs from a queue.
+
+    The calling thread takes its share while it waits: of a short pass, waking a worker costs more than its block.
 
     An interrupt reaches the main thread alone, and may leave a lock of ``concurrent.futures`` locked there. So the calling thread only puts
     into and gets from queues that are written in C, which happens or does not; a thread apart starts the workers and sees them end.
@@ -186,23 +188,30 @@ class _Workers:
 
         for index in range(len(tasks)):
             self._jobs.put(partial(job, index))
-        return _in_order(done, len(tasks), dropped)
+        return self._in_order(done, len(tasks), dropped)
 
+    def _in_order(self, done: SimpleQueue[tuple[int, Any, BaseException | None]], count: int, dropped: Event) -> Iterator[Any]:
+        ready: dict[int, tuple[Any, BaseException | None]] = {}
+        try:
+            for index in range(count):
+                while index not in ready:
+                    with suppress(Empty):
+                        self._help()
+                    at, *outcome = done.get()
+                    ready[at] = outcome[0], outcome[1]
+                result, error = ready.pop(index)
+                if error is not None:
+                    raise error
+                yield result
+        finally:
+            error = None  # whose traceback knows this frame
+            dropped.set()
 
-def _in_order(done: SimpleQueue[tuple[int, Any, BaseException | None]], count: int, dropped: Event) -> Iterator[Any]:
-    ready: dict[int, tuple[Any, BaseException | None]] = {}
-    try:
-        for index in range(count):
-            while index not in ready:
-                at, *outcome = done.get()
-                ready[at] = outcome[0], outcome[1]
-            result, error = ready.pop(index)
-            if error is not None:
-                raise error
-            yield result
-    finally:
-        error = None  # whose traceback knows this frame
-        dropped.set()
+    def _help(self) -> None:
+        """Do one job in the calling thread, if any is left."""
+        job = self._jobs.get_nowait()
+        if job is not None:
+            job()
 
 
 class ThreadTeam(ExitStack):
@@ -291,6 +300,6 @@ class ThreadTeam(ExitStack):
         if self._process is None or len(tasks) == 1 or (wanted := usable_threads(self._n_jobs)) == 1:
             return map(timely, tasks)
         if self._workers is None:
-            self._workers = _Workers(max(self._process.grant(self, min(wanted, len(tasks))), 1))
+            self._workers = _Workers(self._process.grant(self, min(wanted, len(tasks)) - 1))
             self._workers.start()
         return self._workers.map(timely, tasks)

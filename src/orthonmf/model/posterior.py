@@ -12,13 +12,13 @@ factorisation: how often a component occurs is a matter of items.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from .._common.typing import Array, Labels
-from ..distortion.base import Distortion, Items, mean_of
-from ..engines.base import Engine, RawRows, doubled, reweighted, sample, weighted_mean
+from ..distortion.base import Distortion, mean_of
+from ..engines.base import Engine, block_weight, doubled, reweighted, sample, weighted_mean
 from ..passes.base import host
 from ..passes.hard import Margins
 from ..passes.raw import UnitWeight
@@ -26,7 +26,6 @@ from ..passes.soft import Posterior
 from ..passes.state import State, normalised_log
 from ..search.gibbs import plain_step, soft_pass
 from ..search.partition import NEGLIGIBLE, finest, item_rounding, nearest_pass
-from ..search.sampling import mergeable, merged
 from .eckart_young import smaller_gram
 
 __all__ = ["Mixture", "fit_mixture", "margins", "posterior"]
@@ -68,24 +67,15 @@ class Mixture:
         return Mixture(np.ldexp(self.centers, shift), self.share, float(np.ldexp(self.deviation, shift)))
 
 
-@dataclass(frozen=True)
-class _Counted:
-    """The frame of a distortion in which each item weighs w, whatever its size; one without direction still weighs nothing."""
-
-    distortion: Distortion
-
-    def items(self, raw: RawRows, weight: Array) -> Items:
-        items = self.distortion.items(raw, weight)
-        return replace(items, weight=np.where(items.weight > 0, weight, 0.0))
-
-
-def fit_mixture(engine: Engine, distortion: Distortion, centers: Array, seed: int) -> Mixture:
+def fit_mixture(engine: Engine, distinct: Engine, distortion: Distortion, centers: Array, seed: int) -> Mixture:
     """The mixture that a factorisation leads to, by expectation and maximisation from its centres.
 
     Parameters
     ----------
     engine : Engine
-        Of large data a sample is used.
+        All items.
+    distinct : Engine
+        The same, equal ones as one; of large data a sample is used.
     distortion : Distortion
     centers : ndarray of shape (n_components, n_dims)
         In the units of the engine, like what is returned.
@@ -93,15 +83,16 @@ def fit_mixture(engine: Engine, distortion: Distortion, centers: Array, seed: in
         Of the sample.
     """
     sampled = engine.team.passes - engine.passes
-    small = sample(merged(engine)[0] if mergeable(engine) else engine, MIXTURE_ITEMS, seed)
+    small = sample(distinct, MIXTURE_ITEMS, seed)
+    counted = _counted(small, distortion)
     state = State(0.0, distortion.to_frame(centers), normalised_log(np.ones(len(centers))))
     hard, _ = nearest_pass(small, distortion, state.centers)
     distance, least = hard.total / max(float(hard.mass.sum()), TINY), finest(small, distortion)
-    n_directions, frame, before = _n_directions(small, distortion), _Counted(distortion), -np.inf
+    n_directions, before = _n_directions(counted, distortion), -np.inf
     for _ in range(MIXTURE_PASSES):
         sharp = distance <= least  # every item lies on its centre
         state = state.set(beta=n_directions / (2 * max(distance, least, SHARPEST)))
-        stats = soft_pass(small, distortion, state, frame)
+        stats = soft_pass(counted, distortion, state)
         likelihood = stats.log_partition + n_directions / 2 * stats.weight * np.log(state.beta)
         if sharp or likelihood - before <= TOLERANCE * stats.weight:
             break
@@ -113,23 +104,27 @@ def fit_mixture(engine: Engine, distortion: Distortion, centers: Array, seed: in
     return Mixture(distortion.to_data(state.centers), share, 0.0 if sharp else float(np.sqrt(0.5 / state.beta)))
 
 
-def _n_directions(engine: Engine, distortion: Distortion) -> int:
+def _n_directions(counted: Engine, distortion: Distortion) -> int:
     """In how many directions items can differ from their centre: the rank of the items, centred for means, less one for lines."""
-    mean = mean_of(engine, distortion)
-    if min(engine.n_items, engine.n_dims) > RANK_SIDE:
-        rank = min(engine.n_items - (mean is not None), int(np.count_nonzero(weighted_mean(engine))))
+    mean = mean_of(counted, distortion)
+    if min(counted.n_items, counted.n_dims) > RANK_SIDE:
+        rank = min(counted.n_items - (mean is not None), int(np.count_nonzero(weighted_mean(counted))))
     else:
-        even = _even(engine, distortion)
-        values, size = np.linalg.eigvalsh(smaller_gram(even, mean).matrix), 0.0 if mean is None else float(np.dot(mean, mean))
-        eps = max(len(values) * float(np.finfo(float).eps), float(PLANE_ROUNDINGS * np.finfo(engine.given_dtype).eps) ** 2)
-        rank = int(np.count_nonzero(values > eps * (float(values.max()) + engine.n_items * size)))
+        values = np.linalg.eigvalsh(smaller_gram(counted, mean).matrix)
+        total, size = float(_weights(counted).sum()), 0.0 if mean is None else float(np.dot(mean, mean))
+        eps = max(len(values) * float(np.finfo(float).eps), float(PLANE_ROUNDINGS * np.finfo(counted.given_dtype).eps) ** 2)
+        rank = int(np.count_nonzero(values > eps * (float(values.max()) + total * size)))
     return max(rank - (mean is None), 1)
 
 
-def _even(engine: Engine, distortion: Distortion) -> Engine:
-    """The items with weights such that all of them have the same ω; those without any stay without."""
+def _counted(engine: Engine, distortion: Distortion) -> Engine:
+    """The items with weights such that each has the weight w that it was given, whatever its size; those without direction have none."""
     size = engine.run(None, UnitWeight(distortion)).columns["weight"]
-    return reweighted(engine, np.divide(1.0, size, out=np.zeros_like(size), where=size > TINY))
+    return reweighted(engine, np.divide(_weights(engine), size, out=np.zeros_like(size), where=size > TINY))
+
+
+def _weights(engine: Engine) -> Array:
+    return block_weight(engine, slice(0, engine.n_items))
 
 
 def posterior(engine: Engine, distortion: Distortion, mixture: Mixture) -> Array:

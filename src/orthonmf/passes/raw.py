@@ -8,7 +8,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from .._common.typing import Array
-from .base import Additive, Columns, Count, Found
+from .base import INDEX, Additive, Columns, Count, Found
+
+# Odd, and unlike each other.
+DIGEST_FACTORS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03))
 
 
 class Raw(Protocol):
@@ -68,6 +71,33 @@ class Keys:
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
         return Found(Count(len(items.rows)), {"key": items.rows.keys(), "sq": items.rows.sqnorms()})
+
+
+@dataclass(frozen=True)
+class DigestSums(Additive):
+    """Sums modulo 2**64, in arrays of two: numbers of their own would complain when they wrap around."""
+
+    count: int
+    sums: Array
+
+
+@dataclass(frozen=True)
+class Digest:
+    """Two sums over the items of a number that depends on an item and its place: other items, or another order, have other sums."""
+
+    reads: ClassVar = (INDEX,)
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        keys, place = items.rows.keys(), columns[INDEX].astype(np.uint64) + np.uint64(1)
+        mixed = [_mixed(keys + place * factor) for factor in DIGEST_FACTORS]
+        return Found(DigestSums(len(items.rows), np.array([each.sum(dtype=np.uint64) for each in mixed])))
+
+
+def _mixed(bits: Array) -> Array:
+    """Well-mixed bits: the finaliser of splitmix64."""
+    bits = (bits ^ bits >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ bits >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return bits ^ bits >> np.uint64(31)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._common.typing import Array
 from ..distortion.base import Curved, Distortion, Items, Pairs
-from ..engines.base import Engine, Framing
+from ..engines.base import Engine
 from ..passes.soft import Gibbs, soft
 from ..passes.state import State, Stats, normalised_log
 
@@ -50,9 +50,9 @@ class Settled:
         return resp, pairs
 
 
-def soft_pass(engine: Engine, distortion: Distortion, state: State, framing: Framing | None = None) -> Stats:
-    """One pass: Gibbs responsibilities at ``state`` and the sums they make. ``framing`` sees the items as the distortion, unless given."""
-    stats: Stats = engine.run(framing or distortion, Gibbs(state)).total
+def soft_pass(engine: Engine, distortion: Distortion, state: State) -> Stats:
+    """One pass: Gibbs responsibilities at ``state`` and the sums they make."""
+    stats: Stats = engine.run(distortion, Gibbs(state)).total
     return stats
 
 

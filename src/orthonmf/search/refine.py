@@ -226,13 +226,14 @@ def _swapped(trials: _Trials, best: Partition, groups: Labels, n_tries: int | No
     if n_distinct == 0:
         return None
     places = _places(engine, distortion, best, away, groups)
-    bare, merged = _rises(engine, distortion, best, away, places)
+    bare, merged, most = _rises(engine, distortion, best, away, places)
     n_tries = n_tries or _n_tries(n_distinct, best.n_components, engine.n_dims, assigner)
     limit, margin = BUDGET.hopeless * best.cost, BUDGET.nearly_items * best.n_components / n_distinct
     # Where all swaps can be tried, none is hopeless: with few items 13 of 948 problems ended above their optimum otherwise, now none.
     if assigner.free and bare.size <= n_tries:
         limit = np.finfo(float).max
     elif assigner.free:
+        limit = min(limit, BUDGET.adapted * most)
         margin = min(BUDGET.nearly, margin)
     singles = _interleaved(*(_ranked(rises, places, limit) for rises in (bare, merged)))
     if assigner.free and best.n_components > BUDGET.many_components and at_once(engine, best.n_components) == 1:
@@ -303,10 +304,11 @@ def _places(engine: Engine, distortion: Moving, best: Partition, away: Distances
     )
 
 
-def _rises(engine: Engine, distortion: Moving, best: Partition, away: Distances, places: Places) -> tuple[Array, Array]:
+def _rises(engine: Engine, distortion: Moving, best: Partition, away: Distances, places: Places) -> tuple[Array, Array, float]:
     """What closing each component (columns) and opening one at each place (rows) adds to the cost, in one pass, two ways.
 
     Bare: items go to the nearest centre that is left, and no centre moves. Merged: the closed component joins another whose centre follows.
+    The third is the most that opening a component, at any place and as it is, takes off the cost.
     """
     work = Swaps(places.centers, places.home, best.n_components)
     columns = {"labels": best.labels, "own": away.own, "second": away.second}
@@ -315,7 +317,7 @@ def _rises(engine: Engine, distortion: Moving, best: Partition, away: Distances,
     # A component reopened inside itself that neither loses nor gains items leads back to where it was.
     still = np.flatnonzero(costs.stir < BUDGET.stir * best.stats.cost[places.home])
     costs.bare[still, places.home[still]] = merged[still, places.home[still]] = np.inf
-    return costs.bare, merged
+    return costs.bare, merged, float(costs.gain.max(initial=0.0))
 
 
 def _ranked(rises: Array, places: Places, limit: float) -> Iterator[_Swap]:
