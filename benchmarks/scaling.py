@@ -33,18 +33,22 @@ BLOCK = 2**16
 PARTS = ("peer", "memory", "n", "k")
 
 
-def draw(n_items: int, n_centers: int = COMPONENTS, seed: int = 0) -> Array:
-    """The data, filled block by block so that nothing else of its size is ever held."""
+def draw(n_items: int, n_centers: int = COMPONENTS, seed: int = 0, n_dims: int = DIMS) -> Array:
+    """The data."""
+    X = np.empty((n_items, n_dims), dtype=np.float32)
+    fill(X, n_centers, seed)
+    return X
+
+
+def fill(X: Array, n_centers: int = COMPONENTS, seed: int = 0) -> None:
+    """Fill an array with the data block by block, so that nothing else of its size is ever held."""
     rng = np.random.default_rng(seed)
-    centers = rng.gamma(10.0, 1.0, (n_centers, DIMS)).astype(np.float32)
-    X = np.empty((n_items, DIMS), dtype=np.float32)
-    for start in range(0, n_items, BLOCK):
-        block = X[start : start + BLOCK]
-        rng.standard_normal(dtype=np.float32, out=block)
+    centers = rng.gamma(10.0, 1.0, (n_centers, X.shape[1])).astype(np.float32)
+    for start in range(0, len(X), BLOCK):
+        block = rng.standard_normal((min(BLOCK, len(X) - start), X.shape[1]), dtype=np.float32)
         block *= NOISE
         block += centers[rng.integers(n_centers, size=len(block))]
-        np.maximum(block, 0, out=block)
-    return X
+        np.maximum(block, 0, out=X[start : start + len(block)])
 
 
 def fit(X: Array, n_components: int = COMPONENTS) -> ONMF:

@@ -7,8 +7,10 @@ import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
 from time import monotonic
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -21,13 +23,15 @@ from ._common.validation import check_choice, check_count, check_jobs, check_num
 from .distortion import REGISTRY, Distortion, has_scales
 from .engines import REGISTRY as ENGINES
 from .engines import Engine, ThreadTeam
+from .engines.base import digest
 from .engines.layout import Layout, power_of_two
 from .engines.threads import TimeLimitReached
 from .exceptions import InfeasibleCapacityError, InvalidInputError, ModelFormatError, NothingStandsOutWarning
 from .model import storage
 from .model.certificate import Certificate, Claim, certify, squared_error
+from .model.checkpoint import PARTIAL, Checkpoint, partial
 from .model.departure import asked_bounds, departure
-from .model.factorization import Factorization
+from .model.factorization import Factorization, named
 from .model.factors import Assigned, Factors, one_per_row, weights
 from .model.invariants import contradiction, malformed
 from .model.posterior import Mixture, fit_mixture, margins, posterior
@@ -43,6 +47,10 @@ from .search.job import MAX_COMPONENTS, Request
 from .search.sampling import mergeable
 from .search.status import Status
 from .search.transitions import persistence
+from .sources import FEW_BYTES, ON_DISK, StoredColumns, stored
+
+# Parameters on which no bit of a fit depends.
+UNCHANGING = ("checkpoint", "n_jobs", "time_limit", "verbose")
 
 
 def _assigns_samples(self: ONMF) -> bool:
@@ -118,6 +126,10 @@ class ONMF(CallbackSupport, Factorization):
         where numba is installed. They agree to rounding. The first fit compiles, which takes some ten seconds once.
     n_jobs : int or None, default=None
         Threads. None uses the cores that are free. The result does not depend on it, to the last bit.
+    checkpoint : path-like or None, default=None
+        A folder for how far the fit has come, written after a stage of the search and at most once a minute; the last two are kept. ``fit``
+        with the same folder, data and parameters carries on from there, and ends in the same bits. An interrupt (Ctrl-C) leaves the
+        best model so far in it, for ``ONMF.load(folder)``.
     random_state : int, RandomState instance or None, default=None
         Chooses the samples on which large data are annealed and searched; None chooses fixed ones.
     verbose : int, default=0
@@ -170,6 +182,8 @@ class ONMF(CallbackSupport, Factorization):
         Passes over all of X, those of the certificate included.
     n_sample_iter_ : int
         Passes over samples of X, on which large data are annealed and searched: short ones, and often many more.
+    data_digest_ : str or None
+        Of the items of the fit, in their order; ``verify`` compares it. None in a model that an older version wrote.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only when X has string column names.
@@ -218,6 +232,7 @@ class ONMF(CallbackSupport, Factorization):
         sparse_output: bool = False,
         engine: str = "auto",
         n_jobs: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -239,6 +254,7 @@ class ONMF(CallbackSupport, Factorization):
         self.sparse_output = sparse_output
         self.engine = engine
         self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -250,8 +266,9 @@ class ONMF(CallbackSupport, Factorization):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Nonnegative data.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or a matrix on disk
+            Nonnegative data. On disk: a ``numpy.memmap``, a dataset of h5py, a zarr array, the X of an AnnData that is backed, or the path
+            of a .npy, a .zarr, a .parquet or a folder of these; more than 64 MiB are read piece by piece in every pass, never held whole.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,) or None
@@ -277,7 +294,7 @@ class ONMF(CallbackSupport, Factorization):
         with self._all_or_nothing():
             self._check_parameters()
             given, X = X, self._checked(X)
-            validate_data(self, given, reset=True, skip_check_array=True)
+            validate_data(self, named(given, X), reset=True, skip_check_array=True)
             sample_weight = check_sample_weight(sample_weight, X.shape[0])
             deadline = None if self.time_limit is None else monotonic() + self.time_limit
             with ThreadTeam(self.n_jobs, deadline) as team, closing(team), Reporter(self, X) as listener:
@@ -288,11 +305,17 @@ class ONMF(CallbackSupport, Factorization):
                 engine.size, total_size = self._sizes(item_size, engine.n_items)
                 monitor = Monitor(self.verbose, listener, self._unit(engine))
                 request = self._request(engine, total_size)
-                result = factorize(engine, request, monitor)
+                with team.unhurried():
+                    self.data_digest_ = digest(engine)
+                kept = self._checkpoint(engine, sample_weight, item_size)
+                result = factorize(engine, request, monitor, *((kept.last(), kept.keep) if kept else ()))
                 self._mixture = self._mixed(engine, result, request.seed)
                 self._total_size = None if item_size is None else total_size
                 with team.unhurried():
                     self._store(engine, result, X.dtype)
+                if result.status is Status.INTERRUPTED:
+                    self.save(Path(cast(str, self.checkpoint)) / PARTIAL)
+                    raise KeyboardInterrupt
         self._warn(result)
         return self
 
@@ -405,7 +428,7 @@ class ONMF(CallbackSupport, Factorization):
         array([0, 1])
         """
         check_is_fitted(self)
-        return self._assigned(self._checked_again(X)).labels
+        return self._nearest(self._checked_again(X))
 
     @available_if(_assigns_samples)
     def predict_proba(self, X: Any) -> Array:
@@ -454,6 +477,10 @@ class ONMF(CallbackSupport, Factorization):
             mixture = self._mixture.scaled(self._unit(engine))
             return posterior(engine, self._factors.distortion(engine), mixture).astype(X.dtype, copy=False)
 
+    def _nearest(self, X: Any) -> Labels:
+        with ThreadTeam(self.n_jobs) as team, closing(team):
+            return host(self._factors.nearest(self._layout.build(X, None, team)))
+
     def _assigned(self, X: Any) -> Assigned:
         with ThreadTeam(self.n_jobs) as team, closing(team):
             return self._factors.assign(self._layout.build(X, None, team))
@@ -488,7 +515,7 @@ class ONMF(CallbackSupport, Factorization):
         X = self._checked_again(X)
         bounds = parse_bounds(capacity, min_size, self.n_components_, X.shape[0], empty=True)
         if bounds is None:
-            return self._assigned(X).labels
+            return self._nearest(X)
         with ThreadTeam(self.n_jobs) as team, closing(team):
             engine, factors = self._layout.build(X, None, team), self._factors
             distortion = factors.distortion(engine)
@@ -569,7 +596,13 @@ class ONMF(CallbackSupport, Factorization):
             if engine.n_items != len(self.labels_):
                 return replace(self._certified(engine, *self._claimed(engine, None)), contradiction=contradiction(self))
             found = self._certified(engine, *self._claimed(engine, Assigned(self.labels_, self.scale_)), self._bounds, self._prices)
-            return replace(found, contradiction=contradiction(self) or departure(self, engine, found))
+            return replace(found, contradiction=contradiction(self) or self._other_data(engine) or departure(self, engine, found))
+
+    def _other_data(self, engine: Engine) -> str | None:
+        """That the items are not those of the fit, if they are not and the model knows."""
+        if self.data_digest_ is None or digest(engine) == self.data_digest_:
+            return None
+        return "X is not the data of the fit: its digest differs"
 
     # -- keeping ----------------------------------------------------------------------------------------------------------------
 
@@ -597,6 +630,7 @@ class ONMF(CallbackSupport, Factorization):
         Parameters
         ----------
         path : str or path-like
+            A file; or the folder of ``checkpoint``, for the best model of a fit that was interrupted.
 
         Returns
         -------
@@ -611,9 +645,24 @@ class ONMF(CallbackSupport, Factorization):
         ...     ONMF.load(f"{folder}/parts.onmf").labels_
         array([1, 1, 0])
         """
-        return storage.load(path, cls)
+        return storage.load(partial(path) if Path(path).is_dir() else path, cls)
 
     # -- validation -------------------------------------------------------------------------------------------------------------
+
+    def _checked(self, X: Any) -> Any:
+        """X with its values checked; on disk, it stays there if it is large."""
+        found = stored(X)
+        if not isinstance(found, ON_DISK):
+            return super()._checked(found)
+        if found.nbytes <= FEW_BYTES:
+            return super()._checked(X if isinstance(X, np.ndarray) else found.loaded())
+        if (by_columns := isinstance(found, StoredColumns)) != (self.orthogonal == "features"):
+            raise InvalidInputError(
+                f"X is stored by {'columns' if by_columns else 'rows'}: orthogonal={self.orthogonal!r} would read it whole for each block. "
+                "Write it the other way round once, orthonmf.sources.turned(X, 'turned.npy'), and fit that file."
+            )
+        found.check(type(self).__name__)
+        return found
 
     @property
     def _layout(self) -> Layout:
@@ -639,7 +688,21 @@ class ONMF(CallbackSupport, Factorization):
         if self.time_limit is not None:
             check_positive("time_limit", self.time_limit)
         check_jobs(self.n_jobs)
+        if not isinstance(self.checkpoint, str | os.PathLike | None):
+            raise InvalidInputError(f"checkpoint={self.checkpoint!r} is not usable; expected the path of a folder, or None.")
         check_seed(self.random_state)
+
+    def _checkpoint(self, engine: Engine, sample_weight: Array | None, item_size: Any) -> Checkpoint | None:
+        """The checkpoints of this fit, where they are asked for."""
+        if self.checkpoint is None:
+            return None
+        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in UNCHANGING}
+        numbers = {"sample_weight": sample_weight, "item_size": item_size}
+        given = {
+            name: None if values is None else sha256(np.asarray(values, float).tobytes()).hexdigest() for name, values in numbers.items()
+        }
+        blocks = {"engine": type(engine).__name__, "precision": engine.dtype.name, "blocks": len(engine.slices)}
+        return Checkpoint(Path(self.checkpoint), {**parameters, "X": self.data_digest_, **given, **blocks})
 
     def _sizes(self, item_size: Any, n_items: int) -> tuple[Array | None, float]:
         """The sizes of the items in units of their mean, and their sum; None where all count the same."""
@@ -723,7 +786,7 @@ class ONMF(CallbackSupport, Factorization):
         if self.orthogonal == "features" or result.status.stopped:
             return None
         try:
-            return fit_mixture(engine, result.distortion, result.centers, seed).scaled(-self._unit(engine))
+            return fit_mixture(engine, result.distinct, result.distortion, result.centers, seed).scaled(-self._unit(engine))
         except TimeLimitReached:
             return None
 

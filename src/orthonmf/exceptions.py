@@ -114,6 +114,18 @@ class FileAccessError(OrthonmfError, OSError):
     """
 
 
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written, or not be read; the fit goes on.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from orthonmf.exceptions import CheckpointWarning
+    >>> warnings.simplefilter("error", CheckpointWarning)  # rather stop than go on without one
+    >>> warnings.resetwarnings()
+    """
+
+
 class NothingStandsOutWarning(UserWarning):
     """No number of components above one stands out in the data.
 

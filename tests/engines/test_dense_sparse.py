@@ -319,18 +319,23 @@ class TestThreadTeam:
         assert workers() == []
 
     def test_overlapping_teams_share_the_cores(self, monkeypatch):
-        # With 4 cores, a team of 3 leaves one for the next; when it ends there are 3 again.
-        monkeypatch.setattr(threads, "n_cores", lambda: 4)
-        with ThreadTeam(2) as second:
+        # With 5 cores, two callers and the two workers of a team of 3 leave one for the next; when it ends there are 2 again.
+        monkeypatch.setattr(threads, "n_cores", lambda: 5)
+        with ThreadTeam(4) as second:
             with ThreadTeam(3) as first:
                 list(first.map(slow, range(12)))
-                assert len(workers()) == 3
+                assert len(workers()) == 2
                 list(second.map(slow, range(12)))
-                assert len(workers()) == 4
-            with ThreadTeam(4) as third:
+                assert len(workers()) == 3
+            with ThreadTeam(5) as third:
                 list(third.map(slow, range(12)))
-                assert len(workers()) == 4
+                assert len(workers()) == 3
         assert workers() == []
+
+    def test_calling_thread_takes_its_share(self):
+        with ThreadTeam(2) as team:
+            names = list(team.map(lambda task: slow(threading.current_thread().name), range(8)))
+        assert set(names) == {threading.current_thread().name, "orthonmf_0"}
 
     def test_team_without_a_free_core_still_works(self, monkeypatch):
         monkeypatch.setattr(threads, "n_cores", lambda: 2)

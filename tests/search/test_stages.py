@@ -13,7 +13,7 @@ from orthonmf.progress import Monitor
 from orthonmf.search import job as jobs
 from orthonmf.search import refine, stages
 from orthonmf.search.budget import BUDGET
-from orthonmf.search.factorize import factorize
+from orthonmf.search.factorize import Progress, factorize
 from orthonmf.search.run import Stage
 
 PROBLEMS = {
@@ -86,7 +86,7 @@ def whole_and_runs(name):
 def continued(name, run):
     engine, request = fresh(name)
     with engine.team:
-        return factorize(engine, request, Monitor(), run)
+        return factorize(engine, request, Monitor(), Progress(run, 0, 0))
 
 
 @pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in PROBLEMS])
@@ -108,7 +108,7 @@ def test_what_was_done_is_not_done_again(monkeypatch):
     monkeypatch.setattr(stages, "Annealing", None)
     engine, request = fresh("given")
     with engine.team:
-        assert len(factorize(engine, request, Monitor(), annealed).centers) == 5
+        assert len(factorize(engine, request, Monitor(), Progress(annealed, 0, 0)).centers) == 5
     with engine.team, pytest.raises(TypeError):  # from the start it anneals
         factorize(engine, request, Monitor())
 

@@ -84,7 +84,7 @@ def check_matrix(X: Any, *, sparse_format: str, estimator: str = "ONMF") -> Any:
         input_name="X",
     )
     if not sp.issparse(X):
-        _check_values(X, "row {0}, column {1}".format, estimator)
+        check_values(X, "row {0}, column {1}".format, estimator)
         return X
     if not X.has_canonical_format:
         X = X.copy()
@@ -101,7 +101,7 @@ def _check_stored(X: Any, estimator: str) -> None:
         entries = stored.tocoo()
         return f"row {entries.row[index]}, column {entries.col[index]}"
 
-    _check_values(stored.data, place, estimator)
+    check_values(stored.data, place, estimator)
 
 
 def _converted(convert: Any, X: Any, **options: Any) -> Any:
@@ -133,7 +133,7 @@ def _check_kind(X: Any) -> None:
             )
 
 
-def _check_values(values: Array, place: Callable[..., str], estimator: str) -> None:
+def check_values(values: Array, place: Callable[..., str], estimator: str) -> None:
     """Refuse NaN, infinity and negative numbers, naming the first."""
     if values.dtype.kind not in "fiub":
         return  # objects and complex numbers are judged by check_array

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
+from .._common.memory import free_bytes
 from .._common.typing import Array
 from ..estimator import ONMF
 from ..exceptions import InvalidInputError, NothingStandsOutWarning
@@ -23,6 +25,8 @@ from ._progress import annealing
 MODEL = "model.onmf"
 # Fewer rows often differ by chance.
 MANY = 10
+# Data that take a larger share of the free memory stay on disk: a fit needs some as well.
+ROOM = 0.5
 
 
 def fitted(model: ONMF, data: Data, *, quiet: bool) -> ONMF:
@@ -37,6 +41,18 @@ def fitted(model: ONMF, data: Data, *, quiet: bool) -> ONMF:
     if data.column_names is not None:
         model.feature_names_in_ = data.column_names.astype(object)  # sparse and plain arrays carry none into fit
     return model
+
+
+def resident(data: Data, *, quiet: bool) -> Data:
+    """The data in memory where there is room for them; else where they are, on disk, and a line that says so."""
+    if not isinstance(data.X, np.memmap):
+        return data
+    size, free = data.X.nbytes, free_bytes()
+    if size <= ROOM * free:
+        return replace(data, X=np.array(data.X))
+    if not quiet:
+        warn(f"note: {size / 2**30:.1f} GiB of data, {free / 2**30:.1f} GiB of free memory: they are read piece by piece in every pass.")
+    return data
 
 
 def _goal(model: ONMF, X: Any) -> int:

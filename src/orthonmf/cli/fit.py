@@ -18,7 +18,7 @@ from ..model.terms import top_terms
 from ..report import write_report
 from . import _options as options
 from ._folder import alone, check_taken, together
-from ._model import MODEL, fitted, names_checked, names_of
+from ._model import MODEL, fitted, names_checked, names_of, resident
 from ._output import as_json, base_name, say, warn, write_text
 from .verify import evidence
 
@@ -39,6 +39,7 @@ EXAMPLES = options.examples(
     "fit counts.h5ad --key counts -k 12 --out programmes",
     "fit patients.parquet -k 3 --capacity 0.35 --force",
     "fit spectra.npy -k 4 --capacity 10,20,30,40 --scaling none",
+    "fit big.npy -k 20 --checkpoint big-fit",
     "fit filtered_feature_bc_matrix -k auto --orthogonal features --json",
 )
 
@@ -60,6 +61,9 @@ def fit(
     scaling: options.Scaling = "item",
     max_components: options.MaxComponents = None,
     time_limit: Annotated[float | None, typer.Option(help="Seconds after which the best answer so far is taken.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder for checkpoints: the same command with the same folder carries on a fit that was stopped.")
+    ] = None,
     key: options.Key = None,
     form: Annotated[str, typer.Option("--format", help="Of the tables: csv or parquet.")] = "csv",
     out: Annotated[Path | None, typer.Option(help="Folder for the results; by default DATA's name with -onmf.")] = None,
@@ -77,12 +81,13 @@ def fit(
         scaling=scaling,
         max_components=max_components,
         time_limit=time_limit,
+        checkpoint=checkpoint,
     )
     folder = Path(f"{_stem(data)}-onmf") if out is None else out
     check_table(folder / tables(form)[0])
     with alone(folder) as place:
         check_taken(place, OURS, force=force, inputs=(data,))
-        given = read(data, key=key)
+        given = resident(read(data, key=key), quiet=quiet)
         fitted(model, given, quiet=quiet)
         summary = summarised(model, given, base_name(data), form)
         with together(place, OURS) as drafts:

@@ -20,7 +20,7 @@ import numpy as np
 from .._common.typing import Array, Labels
 from ..exceptions import IntegrityError
 from ..passes.base import GIVEN_WEIGHT, INDEX, Columns, Found, Pass
-from ..passes.raw import Energy, Scalar, Total, WeightedSum
+from ..passes.raw import Digest, DigestSums, Energy, Scalar, Total, WeightedSum
 from .threads import ThreadTeam
 
 # A block of this many bytes, and as many of logits, stays in a core's second-level cache.
@@ -304,6 +304,12 @@ def weighted_mean(engine: Engine) -> Array:
     """Σ w_i x_i / Σ w_i, in the scaled units of the engine."""
     sums: Total = engine.run(None, WeightedSum()).total
     return sums.total / sums.weight
+
+
+def digest(engine: Engine) -> str:
+    """Of the items in their order, as they were given, times a power of two: the same for arrays and sparse matrices, in any precision."""
+    found: DigestSums = engine.run(None, Digest()).total
+    return f"{engine.n_items}x{engine.n_dims}-" + "".join(f"{int(word):016x}" for word in found.sums)
 
 
 def mean_sqnorm(engine: Engine) -> float:

@@ -26,7 +26,7 @@ from ..passes.several import EachSums, NearestInEach
 from ..passes.soft import Gibbs
 from ..passes.state import Stats
 from ..passes.swaps import Sides, SideSums
-from .base import Engine, Framing, block_weight
+from .base import Engine, Framing, block_weight, multipliers
 from .dense import DenseEngine, DenseRawRows, DenseRows
 from .sparse import SparseEngine
 
@@ -246,6 +246,11 @@ class _CompiledRawRows(DenseRawRows):
         kernels.squared_residuals(self.values, scale.astype(np.float64), labels, components.astype(np.float64), found)
         return found
 
+    def keys(self) -> Array:
+        found = np.empty(len(self.values), np.uint64)
+        kernels.keys(self.values, multipliers(self.values.shape[1]), found)
+        return found
+
     def framed(self, factor: Array | None, along: Array | None, ref: Array) -> DenseRows:
         ones, rest = np.ones(len(self.values)), np.empty_like(self.values)
         kernels.framed(self.values, ones if factor is None else factor, ones if along is None else along, ref, rest)
@@ -321,11 +326,15 @@ class CompiledSparseEngine(_Compiled, SparseEngine):
 
     def _values(self, where: slice) -> tuple[tuple[Array, Array, Array], float]:
         matrix = self._matrix
-        data, scale = matrix.data, 2.0**self.shift
+        start, stop = matrix.indptr[where.start], matrix.indptr[where.stop]
+        data, scale = matrix.data[start:stop], 2.0**self.shift
         if abs(self.shift) > LARGEST_SHIFT:
             data, scale = shifted(data.astype(np.float64), self.shift), 1.0
-        parts = data, matrix.indices, matrix.indptr[where.start : where.stop + 1]
-        return (_read_only(parts[0]), _read_only(parts[1]), _read_only(parts[2])), scale
+        return (
+            _read_only(data),
+            _read_only(matrix.indices[start:stop]),
+            _read_only(matrix.indptr[where.start : where.stop + 1] - start),
+        ), scale
 
     def _frame(self, frame: Distortion, values: Any, scale: float, weight: Array, numbers: Numbers) -> None:
         kernels.sparse_numbers(*values, scale, frame.ref, weight, frame.scaled, *numbers)

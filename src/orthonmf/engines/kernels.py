@@ -41,6 +41,10 @@ LEAST_EXPONENT = -700.0
 TINY = float(np.finfo(float).tiny)
 
 
+# As in ``scrambled``.
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
 @compiled
 def tile_size(n_items, n_dims):
     """Items to be framed at once."""
@@ -60,6 +64,20 @@ def sum_of_products(one, factor, other):
     for i in range(whole, one.shape[0]):
         a += one[i] * factor * other[i]
     return (a + b) + (c + d)
+
+
+@compiled
+def keys(values, multipliers, found):
+    """As ``DenseRawRows.keys``: the bits of each number well mixed, times an odd number of its dimension, summed modulo 2**64."""
+    row = np.empty(values.shape[1])
+    words = row.view(np.uint64)
+    for i in range(values.shape[0]):
+        total = np.uint64(0)
+        for j in range(values.shape[1]):
+            row[j] = values[i, j] + 0.0
+            word = (words[j] ^ (words[j] >> np.uint64(32))) * GOLDEN
+            total += (word ^ (word >> np.uint64(29))) * multipliers[j]
+        found[i] = total
 
 
 @compiled

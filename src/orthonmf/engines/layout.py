@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from .._common.typing import Array
 from ..exceptions import InvalidInputError
+from ..sources import ON_DISK, is_sparse
 from . import available, engine_class
 from .base import Engine
 from .threads import ThreadTeam
@@ -17,6 +17,10 @@ from .threads import ThreadTeam
 # Numbers in X, and stored ones in a sparse X, from which compiled passes are worth loading numba for, and the first time compiling them,
 # which takes some ten seconds.
 COMPILED_NUMBERS, COMPILED_ENTRIES = 1 << 20, 1 << 18
+# Rows on disk whose frame is kept in memory, at most: 28 bytes each, 224 MiB.
+MANY_STORED = 1 << 23
+# Rows that are looked at together for the largest number of those that weigh.
+WEIGHED_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,8 @@ class Layout:
         """The engine for a checked matrix. ``shift`` fixes the power of two by which it is scaled."""
         name = automatic(X) if self.engine == "auto" else self.engine
         cls = engine_class(name)
-        if cls.reads_sparse != sp.issparse(X):
-            kind = "sparse" if sp.issparse(X) else "dense"
+        if cls.reads_sparse != is_sparse(X):
+            kind = "sparse" if is_sparse(X) else "dense"
             raise InvalidInputError(f"engine={name!r} cannot read a {kind} matrix; use engine='auto' or convert X.")
         shift = power_of_two(X, sample_weight) if shift is None else shift
         weight_shift = power_of_four(sample_weight)
@@ -49,6 +53,7 @@ class Layout:
         else:  # the weights of the samples belong to the dimensions of the features
             engine = cls.of(X.T, None, None if weight is None else np.sqrt(weight), shift, team)
         engine.weight_shift = weight_shift
+        engine.lasting = not isinstance(X, ON_DISK) or engine.n_items <= MANY_STORED
         return engine
 
 
@@ -62,17 +67,18 @@ def in_memory(engine: Engine, values: Array, weight: Array | None) -> Engine:
 
 def automatic(X: Any) -> str:
     """The name of the engine for a matrix."""
-    if sp.issparse(X):
+    if is_sparse(X):
         return "compiled-sparse" if X.nnz >= COMPILED_ENTRIES and available("compiled-sparse") else "sparse"
     return "compiled" if X.size >= COMPILED_NUMBERS and available("compiled") else "dense"
 
 
 def power_of_two(X: Any, sample_weight: Array | None) -> int:
     """The shift s with max X · 2**s in [0.5, 1), so that squares neither overflow nor vanish; 0 for X = 0."""
-    if sp.issparse(X):
+    if is_sparse(X):
         largest = float(X.data.max(initial=0))
     elif sample_weight is not None and not sample_weight.all():
-        largest = max(float(X[i].max()) for i in np.flatnonzero(sample_weight))
+        blocks = (slice(start, start + WEIGHED_ROWS) for start in range(0, X.shape[0], WEIGHED_ROWS))
+        largest = max(float(X[block][sample_weight[block] > 0].max(initial=0)) for block in blocks)
     else:
         largest = float(X.max(initial=0))
     return -int(np.frexp(largest)[1]) if largest > 0 else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,11 @@ from .._common.validation import check_matrix
 from ..exceptions import InvalidInputError
 
 __all__ = ["Factorization"]
+
+
+def named(given: Any, checked: Any) -> Any:
+    """What was given, which may name its columns; what was read, where that is a path."""
+    return checked if isinstance(given, str | os.PathLike) else given
 
 
 class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -80,5 +86,5 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise InvalidInputError(
                 f"X has {checked.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input."
             )
-        validate_data(self, X, reset=False, skip_check_array=True)
+        validate_data(self, named(X, checked), reset=False, skip_check_array=True)
         return checked

@@ -89,13 +89,15 @@ class Factors:
 
     def assign(self, engine: Engine, labels: Labels | None = None) -> Assigned:
         """Component (the nearest, unless given) and scale of each item of an engine on samples, in the units of X."""
-        centers = self.sample_centers(engine)
-        if labels is None:
-            distortion = self.distortion(engine)
-            _, labels = nearest_pass(engine, distortion, distortion.to_frame(centers))
+        labels = self.nearest(engine) if labels is None else labels
         if not has_scales(self.scaling):
             return Assigned(host(labels), (1 / _root(self.weight))[host(labels)])
-        return Assigned(host(labels), shifted(_inner(engine, centers, labels), -engine.shift))
+        return Assigned(host(labels), shifted(_inner(engine, self.sample_centers(engine), labels), -engine.shift))
+
+    def nearest(self, engine: Engine) -> Any:
+        """The nearest component of each item of an engine on samples."""
+        distortion = self.distortion(engine)
+        return nearest_pass(engine, distortion, distortion.to_frame(self.sample_centers(engine)))[1]
 
     def claim(self, engine: Engine, assigned: Assigned | None = None, *, nearest: bool = False) -> Claim:
         """What is claimed of the items of an engine: x_i ≈ scale_i · center, in the engine's units.

@@ -66,7 +66,7 @@ _EVERY = {**ARRAYS, **{f"history.{name}": spec for name, spec in _HISTORY.items(
 
 @dataclass(frozen=True)
 class _Fitted:
-    """The fitted attributes that are no arrays. Five are None where the model has none; older files lack the last two."""
+    """The fitted attributes that are no arrays. Six are None where the model has none; older files lack the last four."""
 
     n_components_: int
     n_features_in_: int
@@ -80,10 +80,11 @@ class _Fitted:
     n_sample_iter_: int = 0
     total_size: float | None = None
     mixture_deviation: float | None = None
+    data_digest_: str | None = None
 
 
 # The attributes of a model that go by the same name here.
-_PLAIN = ("n_components_", "n_features_in_", "n_iter_", "n_sample_iter_", "converged_", "status_")
+_PLAIN = ("n_components_", "n_features_in_", "n_iter_", "n_sample_iter_", "converged_", "status_", "data_digest_")
 
 
 def save(model: ONMF, path: str | os.PathLike[str]) -> None:
@@ -198,10 +199,15 @@ def _document(model: ONMF) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "written_by": f"orthonmf {__version__}",
-        "parameters": {name: encode(name, value) for name, value in model.get_params(deep=False).items()},
+        "parameters": {name: encode(name, _plain(value)) for name, value in model.get_params(deep=False).items()},
         "fitted": {name: encode(name, value) for name, value in fitted.items()},
         "certificate": {name: encode(name, value) for name, value in claims.items()},
     }
+
+
+def _plain(value: Any) -> Any:
+    """A path as text."""
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def _arrays(model: ONMF) -> dict[str, Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,6 +32,8 @@ class Result:
 
     Attributes
     ----------
+    distinct : Engine
+        The items, equal ones as one where a copy of all is small.
     distortion : Distortion
         The loss in its frame.
     centers : ndarray of shape (n_components, n_dims)
@@ -60,6 +62,7 @@ class Result:
         How often each component comes back in halves of the items; NaN where unknown.
     """
 
+    distinct: Engine
     distortion: Distortion
     centers: Array
     labels: Any
@@ -76,30 +79,67 @@ class Result:
     stability: Array = field(default_factory=lambda: np.zeros(0))
 
 
-def factorize(engine: Engine, request: Request, monitor: Monitor, run: Run | None = None) -> Result:
+@dataclass(frozen=True)
+class Progress:
+    """How far a fit has come, and the passes that took: over all items, and over samples as well.
+
+    Attributes
+    ----------
+    run : Run
+    passes, all_passes : int
+    """
+
+    run: Run
+    passes: int
+    all_passes: int
+
+
+def factorize(
+    engine: Engine,
+    request: Request,
+    monitor: Monitor,
+    progress: Progress | None = None,
+    keep: Callable[[Progress], None] | None = None,
+) -> Result:
     """Anneal, refine and order the components; when the time is over or a callback says so, take the best answer so far.
 
-    A ``run`` that was written down is continued, on the same items and for the same request.
+    ``progress`` that was written down is continued, on the same items and for the same request. ``keep`` is told of it after every stage;
+    with it, an interrupt ends the search as the time limit does.
     """
     team = engine.team
     with team.unhurried():  # without a first answer there is nothing to show
         job = Job.of(engine, request)
-        search = begun(job, monitor) if run is None else continued(job, monitor, run)
+        search = begun(job, monitor) if progress is None else continued(job, monitor, progress.run)
+    if progress is not None:
+        _count_from(job, progress)
     try:
-        deque(stages(job, search), maxlen=0)
+        for run in stages(job, search):
+            if keep is not None:
+                keep(Progress(run, job.passes, team.passes))
     except TimeLimitReached:
         search.fault(Status.TIME_LIMIT)
     except StopRequested:
         search.fault(Status.CALLBACK)
+    except KeyboardInterrupt:
+        if keep is None:
+            raise
+        search.fault(Status.INTERRUPTED)
     with team.unhurried():
         search.tried()
-        engine.passes += sum({other: other.passes for other in (job.merged, job.spanned, job.distinct) if other is not engine}.values())
+        engine.passes = job.passes
         n_points = min(BUDGET.plane_items, 2 + BUDGET.plane_numbers // job.spanned.n_dims)
         basis = plane(item_points(job.spanned, job.distortion, _spaced(engine.n_items, n_points)))
         best = search.run.best
         if job.span is not None:
             best = replace(best, centers=job.span.lifted(best.centers))
         return _finished(job, replace(search.run, best=best), basis)
+
+
+def _count_from(job: Job, progress: Progress) -> None:
+    """Count passes as if the fit had never been stopped: those that only began it again were made before."""
+    for other in (job.merged, job.spanned, job.distinct):
+        other.passes = 0
+    job.engine.passes, job.engine.team.passes = progress.passes, progress.all_passes
 
 
 def _finished(job: Job, run: Run, basis: Array) -> Result:
@@ -118,6 +158,7 @@ def _finished(job: Job, run: Run, basis: Array) -> Result:
     rank = np.zeros(len(centers), dtype=np.intp)
     rank[order] = np.arange(len(order))
     return Result(
+        distinct=job.merged,
         distortion=distortion,
         centers=centers[order],
         labels=_renamed(engine, labels, rank),

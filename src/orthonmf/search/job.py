@@ -128,6 +128,11 @@ class Job:
         """Components that are asked for, at least."""
         return self.request.n_components or self.request.min_components
 
+    @property
+    def passes(self) -> int:
+        """Over all items, so far."""
+        return sum({id(each): each.passes for each in (self.engine, self.merged, self.spanned, self.distinct)}.values())
+
     def bounds(self, n_components: int) -> Bounds | None:
         """On the sizes of so many components."""
         return bounds_for(self.items, self.request, n_components)

@@ -237,6 +237,8 @@ def _sample(job: Job, search: Search) -> Stage:
 def _sample_search(few: Engine, job: Job, search: Search, centers: Array, *, first: bool) -> bool:
     """Whether swaps gain on a sample; they are tried on all items whenever that costs no more than what was done in between.
 
+    What gains on the sample and, again and again, not on all items is its noise: the search goes on elsewhere.
+
     The first sample also sees starts that owe nothing to the annealing: where noise has many dimensions, that tells few parts apart, and
     what is opened beside a part that holds almost everything stays alone.
     """
@@ -245,11 +247,15 @@ def _sample_search(few: Engine, job: Job, search: Search, centers: Array, *, fir
         return False
     if first and not separated(few, job.distortion, start):
         start = _fresh(few, job, search, start) or start
-    best, tried, passes = start, None, 0
+    best, tried, passes, in_vain = start, None, 0, 0
     for best in gains(few, job.distortion, start):
         if (few.passes - passes) * few.n_items >= job.distinct.n_items:
+            before = search.run.best
             search.propose(best.centers)
             tried, passes = best, few.passes
+            in_vain = in_vain + 1 if best is not start and search.run.best is before else 0
+            if in_vain == BUDGET.sample_vain:
+                break
     if best is not tried:
         search.propose(best.centers)
     return best is not start

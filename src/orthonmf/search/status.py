@@ -22,6 +22,7 @@ class Status(Enum):
     CONVERGED = ("Converged", "")
     TIME_LIMIT = ("Stopped at the time limit", "raise time_limit for a better answer")
     CALLBACK = ("Stopped by a callback", "")
+    INTERRUPTED = ("Interrupted", "call fit with the same data, parameters and checkpoint to carry it on")
     ANNEALING = ("Not converged: the annealing did not come to rest at every temperature", "raise max_iter or tol")
     ALTERNATION = ("Not converged: the alternation of labels and centres did not come to rest", "raise max_iter")
     PRICES = ("Not converged: the prices of the bounds did not come to rest", "use solver_options with a growth nearer to 1")

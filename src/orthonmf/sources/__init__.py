@@ -1,0 +1,10 @@
+"""Matrices larger than memory, where they lie: one file for each kind. They are read piece by piece, as is what a model says of them."""
+
+from __future__ import annotations
+
+from .base import FEW_BYTES, Stored, StoredColumns, StoredRows
+from .kinds import ON_DISK, REGISTRY, is_sparse, stored
+from .targets import TARGETS, write
+from .turned import turned
+
+__all__ = ["FEW_BYTES", "ON_DISK", "REGISTRY", "TARGETS", "Stored", "StoredColumns", "StoredRows", "is_sparse", "stored", "turned", "write"]

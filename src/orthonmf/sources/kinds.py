@@ -1,0 +1,74 @@
+"""The kinds of matrices on disk: found by what X is, or by how its path ends."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .._common.registry import imported
+from ..exceptions import InvalidInputError, MissingExtraError
+from .base import Stored, StoredColumns, StoredRows
+
+# What ``stored`` makes of a matrix on disk.
+ON_DISK = (Stored, StoredRows, StoredColumns)
+
+# By the package that the class of X comes from, or by the end of its path.
+REGISTRY = {
+    "numpy": "orthonmf.sources.npy:of",
+    ".npy": "orthonmf.sources.npy:of",
+    "h5py": "orthonmf.sources.hdf5:of",
+    "anndata": "orthonmf.sources.hdf5:of",
+    "zarr": "orthonmf.sources.zarr:of",
+    ".zarr": "orthonmf.sources.zarr:of",
+    ".parquet": "orthonmf.sources.parquet:of",
+}
+
+
+def stored(X: Any) -> Any:
+    """X as what is read piece by piece, where it lies on disk; else as it is.
+
+    Raises
+    ------
+    InvalidInputError
+        A path that is not there, or of no kind that can be read piece by piece.
+    """
+    if isinstance(X, str | os.PathLike):
+        return _at(Path(X))
+    kind = type(X).__module__.partition(".")[0]
+    in_memory = sparse.issparse(X) or (isinstance(X, np.ndarray) and not isinstance(X, np.memmap))
+    if isinstance(X, ON_DISK) or in_memory or kind not in REGISTRY:
+        return X
+    found = imported(REGISTRY[kind])(X)
+    return X if found is None else found
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is a sparse matrix, in memory or on disk."""
+    return sparse.issparse(X) or isinstance(X, StoredRows)
+
+
+def _at(path: Path) -> Any:
+    kinds = [end for end in REGISTRY if end.startswith(".")]
+    end = path.suffix.lower() if path.suffix.lower() in kinds or not path.is_dir() else ".parquet"
+    if end not in kinds:
+        raise InvalidInputError(
+            f"X={str(path)!r} cannot be read piece by piece; expected a path that ends in {', '.join(kinds)}, or a folder of .parquet. "
+            "Read it with orthonmf.io.read(path).X, or pass a dataset of h5py or the X of an AnnData that is backed."
+        )
+    if not path.exists():
+        raise InvalidInputError(f"X={str(path)!r}: there is no such file.")
+    try:
+        found = imported(REGISTRY[end])(path)
+    except ImportError as error:
+        raise MissingExtraError(f"{end} needs {error.name}, which is not installed: pip install 'orthonmf[io]'.") from error
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"X={str(path)!r} cannot be read: {error}") from error
+    if found is None:
+        raise InvalidInputError(
+            f"X={str(path)!r} is no matrix of numbers whose rows lie one after the other; write it with np.save in C order."
+        )
+    return found

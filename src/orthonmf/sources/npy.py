@@ -1,0 +1,61 @@
+"""numpy's .npy and maps of files: numbers one after the other, read from where they lie."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._common.typing import Array
+from ..exceptions import InvalidInputError
+from .base import Stored, StoredColumns, even_borders
+
+
+class PlainFile:
+    """Rows of numbers one after the other, from an offset on. Opened once; it is closed when nothing needs it any more."""
+
+    scattered = True  # a row can be read by itself
+
+    def __init__(self, path: str | os.PathLike[str], offset: int, shape: tuple[int, ...], dtype: Any) -> None:
+        self.name, self.shape, self.dtype = Path(path).name, shape, np.dtype(dtype)
+        self._offset = offset
+        self._row_bytes = self.dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64))
+        self.borders = even_borders(shape[0], self._row_bytes)
+        self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        weakref.finalize(self, os.close, self._file)
+
+    def read(self, start: int, stop: int, out: Array) -> None:
+        """Fill ``out`` with rows."""
+        place, left = self._offset + start * self._row_bytes, out.reshape(-1).view(np.uint8).data
+        while left:
+            n_read = _read_at(self._file, left, place)
+            if n_read == 0:
+                raise InvalidInputError(f"{self.name} ends in row {start}; {self.shape[0]} rows are expected. Is it being written?")
+            place, left = place + n_read, left[n_read:]
+
+
+def _read_at(file: int, out: memoryview, place: int) -> int:
+    if hasattr(os, "preadv"):
+        return os.preadv(file, [out], place)
+    found = os.pread(file, len(out), place)  # macOS before 11
+    out[: len(found)] = found
+    return len(found)
+
+
+def of(X: Any) -> Stored | StoredColumns | None:
+    """A map of a file, or the path of a .npy; None for a map of which neither rows nor columns lie one after the other."""
+    if not isinstance(X, np.memmap):
+        X = np.load(X, mmap_mode="r", allow_pickle=False)
+    if not isinstance(X, np.memmap) or X.filename is None or X.ndim != 2 or X.dtype.kind not in "fiub" or not X.dtype.isnative:
+        return None
+    if not (X.flags.c_contiguous or X.flags.f_contiguous):
+        return None
+    whole, shape = X, X.shape if X.flags.c_contiguous else X.shape[::-1]
+    while isinstance(whole.base, np.memmap):  # a part of a map begins further on than the map
+        whole = whole.base
+    offset = whole.offset + X.ctypes.data - whole.ctypes.data
+    found = Stored(PlainFile(X.filename, offset, shape, X.dtype))
+    return found if X.flags.c_contiguous else StoredColumns(found)

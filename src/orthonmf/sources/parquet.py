@@ -1,0 +1,65 @@
+"""Parquet files, and folders of them: the columns of numbers, in pieces of whole row groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._common.typing import Array
+from ..exceptions import InvalidInputError
+from .base import Stored
+
+
+class RowGroups:
+    """The row groups of files that have the same columns, in the order of the files' names."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow.parquet as pq
+
+        self.name = path.name
+        files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+        if not files:
+            raise InvalidInputError(f"{str(path)!r} holds no .parquet file; expected a folder of them, or one file.")
+        self._groups: list[tuple[Path, int]] = []
+        rows, schema = [0], None
+        for file in files:
+            with pq.ParquetFile(file) as opened:
+                schema = schema or opened.schema_arrow
+                if opened.schema_arrow.names != schema.names:
+                    raise InvalidInputError(f"{file.name} has other columns than {files[0].name}; all files of a folder need the same.")
+                for group in range(opened.num_row_groups):
+                    self._groups.append((file, group))
+                    rows.append(rows[-1] + opened.metadata.row_group(group).num_rows)
+        self.columns = [field.name for field in schema if _numeric(field.type)]  # type: ignore[union-attr]
+        kinds = {np.dtype(field.type.to_pandas_dtype()) for field in schema if field.name in self.columns}  # type: ignore[union-attr]
+        self.dtype = np.dtype(np.float32) if kinds == {np.dtype(np.float32)} else np.dtype(np.float64)
+        self.borders = np.array(rows)
+        self.shape: tuple[int, ...] = rows[-1], len(self.columns)
+
+    def read(self, start: int, stop: int, out: Array) -> None:
+        """Fill ``out`` with a row group, or with several that lie side by side."""
+        import pyarrow.parquet as pq
+
+        for number in range(np.searchsorted(self.borders, start), np.searchsorted(self.borders, stop)):
+            path, group = self._groups[number]
+            with pq.ParquetFile(path) as file:
+                table = file.read_row_group(group, columns=self.columns)
+            rows = slice(self.borders[number] - start, self.borders[number + 1] - start)
+            for j, column in enumerate(self.columns):
+                values = table.column(column)
+                if values.null_count:
+                    raise InvalidInputError(f"column {column!r} of {path.name} has no value in some row; fill or remove it.")
+                out[rows, j] = values.to_numpy()
+
+
+def _numeric(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+
+
+def of(X: Any) -> Stored:
+    """The path of a file, or of a folder."""
+    return Stored(RowGroups(Path(X)))
