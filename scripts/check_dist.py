@@ -8,6 +8,7 @@ resolves to what it names; the light ones are installed and used.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tarfile
@@ -81,7 +82,7 @@ def extras(wheel: Path) -> dict[str, list[str]]:
     for line in metadata.get_all("Requires-Dist", []):
         requirement, _, extra = line.partition("; extra == ")
         if extra and not requirement.startswith("orthonmf["):
-            names[extra.strip("'")].append(requirement.split(">")[0])
+            names[extra.strip("'")].append(re.split(r"[\[>]", requirement)[0])
     return names
 
 

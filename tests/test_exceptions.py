@@ -4,6 +4,7 @@ from orthonmf import exceptions
 
 BUILT_IN = {
     "DataUnavailableError": OSError,
+    "DistributedFitError": RuntimeError,
     "FileAccessError": OSError,
     "InfeasibleCapacityError": ValueError,
     "IntegrityError": RuntimeError,
@@ -21,4 +22,4 @@ def test_every_error_is_ours_and_of_the_built_in_kind(name):
 
 
 def test_the_list_is_complete():
-    assert set(exceptions.__all__) == {*BUILT_IN, "OrthonmfError", "NothingStandsOutWarning"}
+    assert set(exceptions.__all__) == {*BUILT_IN, "OrthonmfError", "CheckpointWarning", "DistributedWarning", "NothingStandsOutWarning"}

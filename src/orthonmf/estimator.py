@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from copy import copy
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -26,7 +27,7 @@ from .engines import Engine, ThreadTeam
 from .engines.base import digest
 from .engines.layout import Layout, power_of_two
 from .engines.threads import TimeLimitReached
-from .exceptions import InfeasibleCapacityError, InvalidInputError, ModelFormatError, NothingStandsOutWarning
+from .exceptions import DistributedFitError, InfeasibleCapacityError, InvalidInputError, ModelFormatError, NothingStandsOutWarning
 from .model import storage
 from .model.certificate import Certificate, Claim, certify, squared_error
 from .model.checkpoint import PARTIAL, Checkpoint, partial
@@ -47,7 +48,7 @@ from .search.job import MAX_COMPONENTS, Request
 from .search.sampling import mergeable
 from .search.status import Status
 from .search.transitions import persistence
-from .sources import FEW_BYTES, ON_DISK, StoredColumns, stored
+from .sources import FEW_BYTES, ON_DISK, StoredColumns, chunked, each_chunk, in_chunks, stored
 
 # Parameters on which no bit of a fit depends.
 UNCHANGING = ("checkpoint", "n_jobs", "time_limit", "verbose")
@@ -57,6 +58,12 @@ def _assigns_samples(self: ONMF) -> bool:
     if self.orthogonal != "samples":
         raise AttributeError(f"This method assigns samples; with orthogonal={self.orthogonal!r} the features are assigned: see labels_.")
     return True
+
+
+def _float_of(X: Any) -> Any:
+    """The type of the numbers that are computed of a collection of dask."""
+    dtype = getattr(X, "dtype", np.float64)
+    return dtype if dtype in (np.float32, np.float64) else np.float64
 
 
 def _confidence(result: Result) -> tuple[Array, Array, Array, Array]:
@@ -291,17 +298,14 @@ class ONMF(CallbackSupport, Factorization):
         >>> ONMF(2).fit(X, sample_weight=[1.0, 1.0, 2.0, 2.0]).labels_
         array([1, 1, 0, 0])
         """
-        with self._all_or_nothing():
+        with self._all_or_nothing(), self._resumable():
             self._check_parameters()
             given, X = X, self._checked(X)
             validate_data(self, named(given, X), reset=True, skip_check_array=True)
             sample_weight = check_sample_weight(sample_weight, X.shape[0])
             deadline = None if self.time_limit is None else monotonic() + self.time_limit
             with ThreadTeam(self.n_jobs, deadline) as team, closing(team), Reporter(self, X) as listener:
-                engine = self._layout.build(X, sample_weight, team)
-                # Few items are searched whole, and bounds need the costs of all items at once.
-                if engine.n_items <= BUDGET.many_items or mergeable(engine) or self.capacity is not None or self.min_size is not None:
-                    engine = engine.near()
+                engine = self._nearby(self._layout.build(X, sample_weight, team))
                 engine.size, total_size = self._sizes(item_size, engine.n_items)
                 monitor = Monitor(self.verbose, listener, self._unit(engine))
                 request = self._request(engine, total_size)
@@ -318,6 +322,21 @@ class ONMF(CallbackSupport, Factorization):
                     raise KeyboardInterrupt
         self._warn(result)
         return self
+
+    def _nearby(self, engine: Engine) -> Engine:
+        """Few items are searched whole, and bounds need the costs of all items at once."""
+        bounded = self.capacity is not None or self.min_size is not None
+        return engine.near() if engine.n_items <= BUDGET.many_items or mergeable(engine) or bounded else engine
+
+    @contextmanager
+    def _resumable(self) -> Iterator[None]:
+        """Where a cluster fails, say that the checkpoints carry on."""
+        try:
+            yield
+        except DistributedFitError as error:
+            if self.checkpoint is None:
+                raise
+            raise DistributedFitError(f"{error} The same fit carries on from checkpoint={os.fspath(self.checkpoint)!r}.") from error
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, item_size: Any = None) -> Any:
         """Factorise X and return T.
@@ -401,6 +420,10 @@ class ONMF(CallbackSupport, Factorization):
         array([[9., 0.]])
         """
         check_is_fitted(self)
+        if in_chunks(X) and (self.orthogonal == "samples" or X.numblocks[1] == 1):
+            of_features, none = self.orthogonal == "features", np.zeros(0, dtype=np.intp)
+            empty = one_per_row(none, none, self.n_components_, sparse=self.sparse_output and not of_features, dtype=_float_of(X))
+            return self._later("transform", X, empty)
         X = self._checked_again(X)
         if self.orthogonal == "features":
             return np.asarray(X @ self.components_.T)
@@ -428,6 +451,8 @@ class ONMF(CallbackSupport, Factorization):
         array([0, 1])
         """
         check_is_fitted(self)
+        if in_chunks(X):
+            return self._later("predict", X, np.zeros(0, dtype=np.intp))
         return self._nearest(self._checked_again(X))
 
     @available_if(_assigns_samples)
@@ -464,18 +489,29 @@ class ONMF(CallbackSupport, Factorization):
                [1.  , 0.  ]])
         """
         check_is_fitted(self)
-        X = self._checked_again(X)
         if self._mixture is None:
             raise InvalidInputError(
                 "This model has no probabilities: its fit was stopped before they were found, or an older version wrote it. Fit it again, "
                 "with a longer time_limit where there is one."
             )
+        if in_chunks(X):
+            return self._later("predict_proba", X, np.zeros((0, self.n_components_), dtype=_float_of(X)))
+        X = self._checked_again(X)
         with ThreadTeam(self.n_jobs) as team, closing(team):
             # Neither the squares of these samples nor those of the centres may overflow; lines have no size.
             shift = None if has_scales(self.scaling) else min(power_of_two(each, None) for each in (X, self._mixture.centers))
             engine = self._layout.build(X, None, team, shift)
             mixture = self._mixture.scaled(self._unit(engine))
             return posterior(engine, self._factors.distortion(engine), mixture).astype(X.dtype, copy=False)
+
+    def _later(self, method: str, X: Any, empty: Any) -> Any:
+        """What a method says of a collection of dask, chunk by chunk, as a dask array that is computed when it is asked for."""
+        self._check_features(X, X)
+        few = copy(self)
+        for name in ("labels_", "scale_", "margin_", "history_", "feature_names_in_"):  # what the chunks need not know
+            few.__dict__.pop(name, None)
+        few.n_jobs = 1  # the workers share the cores
+        return each_chunk(X, getattr(few, method), empty)
 
     def _nearest(self, X: Any) -> Labels:
         with ThreadTeam(self.n_jobs) as team, closing(team):
@@ -517,7 +553,7 @@ class ONMF(CallbackSupport, Factorization):
         if bounds is None:
             return self._nearest(X)
         with ThreadTeam(self.n_jobs) as team, closing(team):
-            engine, factors = self._layout.build(X, None, team), self._factors
+            engine, factors = self._layout.build(X, None, team).near(), self._factors
             distortion = factors.distortion(engine)
             centers = distortion.to_frame(factors.sample_centers(engine))
             return Bounded(engine, distortion, bounds, least=0).assign(centers, None)[0]
@@ -592,7 +628,7 @@ class ONMF(CallbackSupport, Factorization):
         X = self._checked_again(X)
         weight = check_sample_weight(sample_weight, X.shape[0])
         with ThreadTeam(self.n_jobs) as team, closing(team):
-            engine = self._layout.build(X, weight, team)
+            engine = self._nearby(self._layout.build(X, weight, team))
             if engine.n_items != len(self.labels_):
                 return replace(self._certified(engine, *self._claimed(engine, None)), contradiction=contradiction(self))
             found = self._certified(engine, *self._claimed(engine, Assigned(self.labels_, self.scale_)), self._bounds, self._prices)
@@ -650,7 +686,9 @@ class ONMF(CallbackSupport, Factorization):
     # -- validation -------------------------------------------------------------------------------------------------------------
 
     def _checked(self, X: Any) -> Any:
-        """X with its values checked; on disk, it stays there if it is large."""
+        """X with its values checked; on disk or in chunks it stays there if it is large."""
+        if in_chunks(X):
+            return chunked(X, self.orthogonal, type(self).__name__)
         found = stored(X)
         if not isinstance(found, ON_DISK):
             return super()._checked(found)
@@ -701,7 +739,8 @@ class ONMF(CallbackSupport, Factorization):
         given = {
             name: None if values is None else sha256(np.asarray(values, float).tobytes()).hexdigest() for name, values in numbers.items()
         }
-        blocks = {"engine": type(engine).__name__, "precision": engine.dtype.name, "blocks": len(engine.slices)}
+        borders = sha256(np.array([where.start for where in engine.slices], dtype=np.int64).tobytes()).hexdigest()
+        blocks = {"engine": type(engine).__name__, "precision": engine.dtype.name, "blocks": borders}
         return Checkpoint(Path(self.checkpoint), {**parameters, "X": self.data_digest_, **given, **blocks})
 
     def _sizes(self, item_size: Any, n_items: int) -> tuple[Array | None, float]:

@@ -5,7 +5,10 @@ All derive from `OrthonmfError`, and each also from the built-in exception a cal
 """
 
 __all__ = [
+    "CheckpointWarning",
     "DataUnavailableError",
+    "DistributedFitError",
+    "DistributedWarning",
     "FileAccessError",
     "InfeasibleCapacityError",
     "IntegrityError",
@@ -111,6 +114,29 @@ class FileAccessError(OrthonmfError, OSError):
     >>> ONMF.load("no-such-folder/parts.onmf")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
     orthonmf.exceptions.FileAccessError: no such file
+    """
+
+
+class DistributedFitError(OrthonmfError, RuntimeError):
+    """A cluster did not do its part: workers that die again and again, a chunk that cannot be loaded, a scheduler out of reach.
+
+    Examples
+    --------
+    >>> from orthonmf.exceptions import DistributedFitError, OrthonmfError
+    >>> issubclass(DistributedFitError, OrthonmfError) and issubclass(DistributedFitError, RuntimeError)
+    True
+    """
+
+
+class DistributedWarning(UserWarning):
+    """The workers of a cluster are not alike, so that the last digits of a result depend on who computed what.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from orthonmf.exceptions import DistributedWarning
+    >>> warnings.simplefilter("error", DistributedWarning)  # rather stop than get other digits next time
+    >>> warnings.resetwarnings()
     """
 
 

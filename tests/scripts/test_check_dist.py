@@ -60,7 +60,7 @@ def test_every_package_that_is_imported_is_declared_and_every_extra_is_used():
     source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
 
     def imported(requirement):
-        name = re.split("[<>=]", requirement)[0]
+        name = re.split(r"[\[<>=]", requirement)[0]
         return re.search(rf"^\s*(from|import) {names.get(name, name)}\b|needs\(\"{name}\"", source, re.MULTILINE) is not None
 
     assert all(imported(each) for each in project["dependencies"])

@@ -12,6 +12,7 @@ from .threads import ThreadTeam
 REGISTRY = {
     "compiled": "orthonmf.engines.compiled:CompiledEngine",
     "compiled-sparse": "orthonmf.engines.compiled:CompiledSparseEngine",
+    "dask": "orthonmf.engines.dask:DaskEngine",
     "dense": "orthonmf.engines.dense:DenseEngine",
     "sparse": "orthonmf.engines.sparse:SparseEngine",
 }

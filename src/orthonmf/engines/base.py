@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import reduce as fold
+from itertools import pairwise
 from operator import add
 from typing import Any, Protocol, Self, TypeVar
 
@@ -104,7 +105,10 @@ class Framing(Protocol):
 
 
 class _Blind:
-    """The frame of a pass that reads columns alone."""
+    """The frame of a pass that reads columns alone: the same object in every process."""
+
+    def __reduce__(self) -> str:
+        return "BLIND"
 
     def items(self, raw: RawRows, weight: Array) -> Any:
         """Nothing."""
@@ -132,6 +136,8 @@ class Engine(ABC):
 
     Attributes
     ----------
+    block_items : int
+        Items of a block.
     slices : list of slice
         Borders of the blocks; they depend on X alone, never on the number of threads.
     """
@@ -155,6 +161,10 @@ class Engine(ABC):
     weight_shift = 0
     #: What each item counts towards a soft bound, float64 with mean one; None where all count the same.
     size: Array | None = None
+    #: Where the chunks of items begin and end, in which X was given; None where as many blocks as have ``CHUNK_ITEMS`` items are one.
+    chunks: Labels | None = None
+    #: The place of the first item among those of all machines.
+    first = 0
 
     def __init__(self, n_items: int, n_dims: int, dtype: Any, weight: Array | None, shift: int, team: ThreadTeam) -> None:
         self.n_items, self.n_dims, self.dtype = n_items, n_dims, np.dtype(dtype)
@@ -162,8 +172,7 @@ class Engine(ABC):
         self.passes, self.pass_seconds = 0, 0.0
         self._kept: dict[tuple[Framing | None, int], Any] = {}
         width = self.dtype.itemsize * max(self.row_width, 1)
-        least = min(MIN_BLOCK, max(MAX_BLOCK_BYTES // width, 1))
-        self.slices = self._cut(max(BLOCK_BYTES // width, least))
+        self._cut(self._within(max(BLOCK_BYTES // width, min(MIN_BLOCK, max(MAX_BLOCK_BYTES // width, 1)))))
 
     @classmethod
     @abstractmethod
@@ -188,10 +197,18 @@ class Engine(ABC):
         Beyond the result and X it takes ``OUTER_BYTES`` and a block or two for each thread.
         """
 
-    def _cut(self, size: int) -> list[slice]:
-        """Blocks of about so many items."""
-        size = min(max(size, -(-self.block_numbers // max(self.row_width, 1))), MAX_BLOCK)
-        return [slice(start, min(start + size, self.n_items)) for start in range(0, self.n_items, size)]
+    def _cut(self, block_items: int) -> None:
+        """See the items in blocks of so many."""
+        self.block_items, self.slices = block_items, self._slices(block_items)
+
+    def _within(self, size: int) -> int:
+        """Items of a block: about so many, within what a block may have."""
+        return min(max(size, -(-self.block_numbers // max(self.row_width, 1))), MAX_BLOCK)
+
+    def _slices(self, size: int) -> list[slice]:
+        """So many items each, none of which lies in two chunks."""
+        borders = [0, self.n_items] if self.chunks is None else self.chunks.tolist()
+        return [slice(start, min(start + size, stop)) for begin, stop in pairwise(borders) for start in range(begin, stop, size)]
 
     def run(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Found:
         """One pass over all items, seen in a frame, or as they were given where that is None.
@@ -200,25 +217,35 @@ class Engine(ABC):
         """
         began = self.team.clock()
         joined: dict[str, Array] = {}
-        chunks: list[Any] = []
-        chunk = 1
-        for number, (where, part) in enumerate(self.stream(frame, work, columns)):
-            if number == 0:  # as many blocks as have ``CHUNK_ITEMS`` items
-                chunk = -(-CHUNK_ITEMS // where.stop)
-            if number % chunk:
-                chunks[-1] += part.total
+        totals: list[Any] = []
+        begins: set[int] = set()
+        for where, part in self.stream(frame, work, columns):
+            begins = begins or self._chunk_starts(where.stop)
+            if where.start in begins:
+                totals.append(part.total)
             else:
-                chunks.append(part.total)
+                totals[-1] += part.total
             for name, values in part.columns.items():
                 self._join(joined, name, where, values)
-        total = fold(add, chunks)
+        found = Found(self._added(totals), joined)
         self.pass_seconds = self.team.clock() - began
+        return found
+
+    def _chunk_starts(self, block_items: int) -> set[int]:
+        """Where the blocks begin with which the chunks do."""
+        if self.chunks is not None:
+            return set(self.chunks.tolist())
+        return set(range(0, self.n_items, -(-CHUNK_ITEMS // block_items) * block_items))
+
+    def _added(self, totals: list[Any]) -> Any:
+        """The sum of the totals of the chunks, of whose items none is missing."""
+        total = fold(add, totals)
         if total.count != self.n_items:
             raise IntegrityError(
                 f"A pass over the data saw {total.count} items; expected {self.n_items}. A block was lost or counted twice: "
                 "run the fit again, and make sure that nothing changes the data meanwhile."
             )
-        return Found(total, joined)
+        return total
 
     def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
         """One pass, not added up: the place of every block and what is found in it, in order. For what is too large to be joined."""
@@ -254,7 +281,7 @@ class Engine(ABC):
     def _column(self, columns: Columns, name: str, where: slice) -> Array:
         """The numbers of one block."""
         if name == INDEX:
-            return np.arange(where.start, where.stop)
+            return np.arange(self.first + where.start, self.first + where.stop)
         return block_weight(self, where) if name == GIVEN_WEIGHT else columns[name][where]
 
     def _join(self, joined: dict[str, Array], name: str, where: slice, values: Array) -> None:
@@ -289,8 +316,23 @@ def doubled(engine: AnyEngine) -> AnyEngine:
     """The same items seen in float64, in blocks of no more than ``DOUBLED_BYTES``; a block is converted when it is read."""
     other = copy(engine)
     other.dtype, other._kept, other.lasting = np.dtype(np.float64), {}, False
-    other.slices = other._cut(max(DOUBLED_BYTES // (8 * max(engine.row_width, 1)), 1))
+    other._cut(other._within(max(DOUBLED_BYTES // (8 * max(engine.row_width, 1)), 1)))
     return other
+
+
+def in_blocks(engine: AnyEngine, block_items: int) -> AnyEngine:
+    """The same items in blocks of another size; none are copied."""
+    other = copy(engine)
+    other._kept = {}
+    other._cut(block_items)
+    return other
+
+
+def in_chunks(engine: AnyEngine, chunks: Labels) -> AnyEngine:
+    """The same items in chunks that begin and end at ``chunks`` (n_chunks + 1,), whose totals are those that another machine would find."""
+    engine.chunks = chunks
+    engine._cut(engine.block_items)
+    return engine
 
 
 def reweighted(engine: AnyEngine, weight: Array | None) -> AnyEngine:

@@ -280,8 +280,7 @@ class _Compiled(Engine):
         """Borders of the runs of items; they depend on X alone."""
         width = max(self.row_width, 1)
         size = max(RUN_BYTES // (self.dtype.itemsize * width), RUN_DIMS * self.block_numbers // width, MIN_RUN)
-        size = min(size, MAX_RUN)
-        return [slice(start, min(start + size, self.n_items)) for start in range(0, self.n_items, size)]
+        return self._slices(min(size, MAX_RUN))
 
     @abstractmethod
     def _values(self, where: slice) -> tuple[Any, float]:

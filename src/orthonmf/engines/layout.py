@@ -40,11 +40,16 @@ class Layout:
 
     def build(self, X: Any, sample_weight: Array | None, team: ThreadTeam, shift: int | None = None) -> Engine:
         """The engine for a checked matrix. ``shift`` fixes the power of two by which it is scaled."""
-        name = automatic(X) if self.engine == "auto" else self.engine
+        far = hasattr(X, "lengths")  # in chunks, each of which an engine of one machine sees
+        name = automatic(X) if self.engine in ("auto", *(("dask",) if far else ())) else self.engine
+        if name == "dask":
+            raise InvalidInputError("engine='dask' reads dask arrays and data frames; use engine='auto', or dask.array.from_array(X).")
         cls = engine_class(name)
         if cls.reads_sparse != is_sparse(X):
             kind = "sparse" if is_sparse(X) else "dense"
             raise InvalidInputError(f"engine={name!r} cannot read a {kind} matrix; use engine='auto' or convert X.")
+        if far:
+            cls, X = engine_class("dask"), X.seen_by(name)
         shift = power_of_two(X, sample_weight) if shift is None else shift
         weight_shift = power_of_four(sample_weight)
         weight = None if sample_weight is None else np.ldexp(sample_weight, 2 * weight_shift)
@@ -74,11 +79,14 @@ def automatic(X: Any) -> str:
 
 def power_of_two(X: Any, sample_weight: Array | None) -> int:
     """The shift s with max X · 2**s in [0.5, 1), so that squares neither overflow nor vanish; 0 for X = 0."""
-    if is_sparse(X):
+    weighs = None if sample_weight is None or sample_weight.all() else sample_weight > 0
+    if hasattr(X, "lengths"):
+        largest = X.max(initial=0) if weighs is None or X.turned else X.largest_of(weighs)
+    elif is_sparse(X):
         largest = float(X.data.max(initial=0))
-    elif sample_weight is not None and not sample_weight.all():
+    elif weighs is not None:
         blocks = (slice(start, start + WEIGHED_ROWS) for start in range(0, X.shape[0], WEIGHED_ROWS))
-        largest = max(float(X[block][sample_weight[block] > 0].max(initial=0)) for block in blocks)
+        largest = max(float(X[block][weighs[block]].max(initial=0)) for block in blocks)
     else:
         largest = float(X.max(initial=0))
     return -int(np.frexp(largest)[1]) if largest > 0 else 0

@@ -126,8 +126,8 @@ def partial(folder: str | os.PathLike[str]) -> Path:
     path = Path(folder) / PARTIAL
     if not path.exists():
         raise FileAccessError(
-            f"{os.fspath(folder)!r} cannot be read: it is a folder, and holds no model of an interrupted fit. Pass the path of a model; to carry "
-            "on a fit whose checkpoints the folder has, call fit with the same data, parameters and checkpoint."
+            f"{os.fspath(folder)!r} cannot be read: it is a folder, and holds no model of an interrupted fit. Pass the path of a model; to "
+            "carry on a fit whose checkpoints the folder has, call fit with the same data, parameters and checkpoint."
         )
     return path
 

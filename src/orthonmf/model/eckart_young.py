@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce as fold
-from operator import add
 
 import numpy as np
 
 from .._common.typing import Array
 from ..distortion.base import Distortion, mean_of
-from ..engines.base import Engine, block_weight
+from ..engines.base import Engine, in_blocks
+from ..passes.raw import Gram, GramSum
 
 __all__ = ["GRAM_SIDE", "GRAM_WORK", "lower_bound", "smaller_gram"]
 
@@ -61,10 +60,6 @@ def smaller_gram(engine: Engine, ref: Array | None) -> _Gram:
     """Inner products of the weighted items about ``ref``, or of their dimensions, whichever are fewer."""
     if engine.n_items < engine.n_dims:
         return _Gram(engine.outer(ref), engine.n_dims)
-    height = max(GRAM_BYTES // (8 * engine.n_dims), 1)
-    parts = [slice(start, min(start + height, engine.n_items)) for start in range(0, engine.n_items, height)]
-
-    def part(where: slice) -> Array:
-        return engine.rows(where).gram(block_weight(engine, where), ref)
-
-    return _Gram(fold(add, engine.team.map(part, parts)), min(height, engine.n_items) + len(parts))
+    blocks = in_blocks(engine, max(GRAM_BYTES // (8 * engine.n_dims), 1))
+    found: GramSum = blocks.run(None, Gram(ref)).total
+    return _Gram(found.total, max(where.stop - where.start for where in blocks.slices) + len(blocks.slices))

@@ -14,13 +14,16 @@ from .._common.arithmetic import own_arithmetic
 from .._common.typing import Array
 from .._common.validation import check_matrix
 from ..exceptions import InvalidInputError
+from ..sources import in_chunks
 
 __all__ = ["Factorization"]
 
 
 def named(given: Any, checked: Any) -> Any:
-    """What was given, which may name its columns; what was read, where that is a path."""
-    return checked if isinstance(given, str | os.PathLike) else given
+    """What was given, which may name its columns: of a data frame of dask, one without rows; what was read, where that is a path."""
+    if isinstance(given, str | os.PathLike):
+        return checked
+    return given._meta if in_chunks(given) and hasattr(given, "columns") else given
 
 
 class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -82,9 +85,13 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _checked_again(self, X: Any) -> Any:
         """The same for X after the fit, whose width and names must be those of the fit."""
         checked = self._checked(X)
+        self._check_features(X, checked)
+        return checked
+
+    def _check_features(self, X: Any, checked: Any) -> None:
+        """Refuse another width, or other names, than those of the fit."""
         if checked.shape[1] != self.n_features_in_:
             raise InvalidInputError(
                 f"X has {checked.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input."
             )
         validate_data(self, named(X, checked), reset=False, skip_check_array=True)
-        return checked

@@ -31,6 +31,13 @@ class Relabelled:
     n_components: int
     reads: ClassVar = ("labels", INDEX)
 
+    def after(self, before: Relabelled) -> Relabelled:
+        """Both at once: this one has the last word."""
+        items = np.concatenate([before.items, self.items])
+        _, last = np.unique(items[::-1], return_index=True)
+        last = len(items) - 1 - last
+        return Relabelled(items[last], np.concatenate([before.goals, self.goals])[last], self.n_components)
+
     def __call__(self, items: None, columns: Columns) -> Found:
         index, labels = columns[INDEX], columns["labels"].copy()
         mine = slice(*np.searchsorted(self.items, [index[0], index[-1] + 1]))

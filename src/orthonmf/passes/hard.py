@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -73,6 +73,11 @@ class Nearest:
     def reads(self) -> tuple[str, ...]:
         """Names of the columns it reads."""
         return ("labels",) if self.labelled else ()
+
+    @property
+    def bare(self) -> Nearest:
+        """What finds the same labels without those before."""
+        return replace(self, labelled=False)
 
     def __call__(self, items: Items, columns: Columns) -> Found:
         pairs = items.pairs(self.centers)

@@ -64,6 +64,25 @@ class Energy:
 
 
 @dataclass(frozen=True)
+class GramSum(Additive):
+    """A sum of products of every two dimensions."""
+
+    count: int
+    total: Array
+
+
+@dataclass(frozen=True)
+class Gram:
+    """Σ w (x − ref)(x − ref)ᵀ in float64."""
+
+    ref: Array | None
+    reads: ClassVar = ()
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        return Found(GramSum(len(items.rows), items.rows.gram(items.weight, self.ref)))
+
+
+@dataclass(frozen=True)
 class Keys:
     """Columns ``key``, equal for equal items, and ``sq``, the squared norms."""
 

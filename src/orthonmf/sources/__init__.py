@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 from .base import FEW_BYTES, Stored, StoredColumns, StoredRows
-from .kinds import ON_DISK, REGISTRY, is_sparse, stored
+from .kinds import ON_DISK, REGISTRY, chunked, each_chunk, in_chunks, is_sparse, stored
 from .targets import TARGETS, write
 from .turned import turned
 
-__all__ = ["FEW_BYTES", "ON_DISK", "REGISTRY", "TARGETS", "Stored", "StoredColumns", "StoredRows", "is_sparse", "stored", "turned", "write"]
+__all__ = [
+    "FEW_BYTES",
+    "ON_DISK",
+    "REGISTRY",
+    "TARGETS",
+    "Stored",
+    "StoredColumns",
+    "StoredRows",
+    "chunked",
+    "each_chunk",
+    "in_chunks",
+    "is_sparse",
+    "stored",
+    "turned",
+    "write",
+]

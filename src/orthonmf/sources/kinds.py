@@ -15,6 +15,8 @@ from .base import Stored, StoredColumns, StoredRows
 
 # What ``stored`` makes of a matrix on disk.
 ON_DISK = (Stored, StoredRows, StoredColumns)
+# Packages whose collections lie in chunks with the workers of a cluster.
+IN_CHUNKS = ("dask", "dask_expr")
 
 # By the package that the class of X comes from, or by the end of its path.
 REGISTRY = {
@@ -46,9 +48,24 @@ def stored(X: Any) -> Any:
     return X if found is None else found
 
 
+def in_chunks(X: Any) -> bool:
+    """Whether X is a collection of dask."""
+    return type(X).__module__.partition(".")[0] in IN_CHUNKS
+
+
+def chunked(X: Any, orthogonal: str, estimator: str) -> Any:
+    """A collection of dask as what passes are computed of, looked at once: numbers that must not be are refused."""
+    return imported("orthonmf.sources.chunked:of")(X, orthogonal, estimator)
+
+
+def each_chunk(X: Any, function: Any, empty: Any) -> Any:
+    """``function`` of every chunk of rows of a collection of dask, when it is asked for; ``empty`` is what it makes of no rows."""
+    return imported("orthonmf.sources.chunked:each_chunk")(X, function, empty)
+
+
 def is_sparse(X: Any) -> bool:
-    """Whether X is a sparse matrix, in memory or on disk."""
-    return sparse.issparse(X) or isinstance(X, StoredRows)
+    """Whether X is a sparse matrix: in memory, on disk or in chunks."""
+    return sparse.issparse(X) or isinstance(X, StoredRows) or getattr(X, "is_sparse", False)
 
 
 def _at(path: Path) -> Any:

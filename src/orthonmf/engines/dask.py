@@ -1,0 +1,205 @@
+"""Items in the chunks of a dask array: every pass is one task for each chunk, and its totals are added here in the order of the chunks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from itertools import count
+from typing import Any, Self
+from uuid import uuid4
+
+import numpy as np
+from scipy import sparse
+
+from .._common.typing import Array, Labels
+from ..exceptions import DistributedWarning
+from ..passes.base import GIVEN_WEIGHT, INDEX, Columns, Found, Pass
+from ..passes.columns import Relabelled
+from ..sources import FEW_BYTES
+from ..sources.chunked import Chunked
+from . import engine_class
+from .base import BLIND, Engine, Framing, RawRows, in_chunks
+from .layout import automatic
+from .remote import Answer, Order, Recipe, Sight, computed
+from .threads import ThreadTeam
+
+
+class DaskColumn:
+    """A column that lies with the workers, or nowhere: a value from which each chunk's part is found again."""
+
+    def __init__(self, engine: DaskEngine, recipe: Recipe) -> None:
+        self._engine, self.recipe = engine, recipe
+
+    def host(self) -> Array:
+        """The column as one array of this process."""
+        return self._engine.fetched(self.recipe)
+
+
+class DaskEngine(Engine):
+    """Items are those of a matrix in chunks; each chunk is seen by an engine of one machine, named ``local``.
+
+    Parameters
+    ----------
+    items : Chunked
+    weight : ndarray of shape (n_items,) or None
+    dim_factor : ndarray of shape (n_dims,) or None
+    shift : int
+    team : ThreadTeam
+    """
+
+    #: Whether columns come to this process with every pass.
+    _near = False
+
+    def __init__(self, items: Chunked, weight: Array | None, dim_factor: Array | None, shift: int, team: ThreadTeam) -> None:
+        self._data, self.local, self._dim_factor = items, items.engine or automatic(items), dim_factor
+        empty = sparse.csr_array((0, items.shape[1]), dtype=items.dtype) if items.is_sparse else np.empty((0, items.shape[1]), items.dtype)
+        like = engine_class(self.local).of(empty, None, dim_factor, shift, team)
+        self.reads_sparse, self.forms_rows, self.in_memory, self.block_numbers = (
+            like.reads_sparse,
+            like.forms_rows,
+            like.in_memory,
+            like.block_numbers,
+        )
+        self.row_width = -(-items.nnz // items.shape[0]) if items.is_sparse else items.shape[1]
+        self.chunks = np.append(0, np.cumsum(items.lengths))
+        super().__init__(*items.shape, like.dtype, weight, shift, team)
+        self.given_dtype = like.given_dtype
+        self._fit, self._numbers = uuid4().hex, count()
+        self._frames: list[tuple[Any, str]] = []
+        self._sights: list[Sight] = []
+        self._arithmetic: set[str] = set()
+
+    @classmethod
+    def of(cls, items: Chunked, weight: Array | None, dim_factor: Array | None, shift: int, team: ThreadTeam) -> Self:
+        return cls(items, weight, dim_factor, shift, team)
+
+    # -- passes -----------------------------------------------------------------------------------------------------------------
+
+    def run(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Found:
+        began = self.team.clock()
+        recipe = self._recipe(frame, work, columns or {})
+        joined: dict[str, Any] = {}
+        totals: list[Any] = []
+        names: tuple[str, ...] = ()
+        for where, answer in self._answers(replace(recipe, name="*" if self._near else "")):
+            totals.append(answer.total)
+            names = answer.names
+            for name, values in answer.columns.items():
+                self._join(joined, name, where, values)
+        found = Found(self._added(totals), joined)
+        self.pass_seconds = self.team.clock() - began
+        if not self._near:
+            settled = _settled(recipe)
+            found.columns.update({each: DaskColumn(self, replace(settled, name=each)) for each in names})
+        return found
+
+    def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
+        recipe = self._recipe(frame, work, columns or {})
+        return ((where, Found(each.total, each.columns)) for where, each in self._answers(replace(recipe, name="*")))
+
+    def fetched(self, recipe: Recipe) -> Array:
+        """A column as one array of this process."""
+        joined: dict[str, Array] = {}
+        for where, answer in self._answers(recipe, totals=False):
+            self._join(joined, recipe.name, where, answer.columns[recipe.name])
+        return joined[recipe.name]
+
+    def near(self) -> Engine:
+        """Few items in this process; else the same, with columns that are."""
+        if self._data.nbytes <= FEW_BYTES:
+            rows = self._data.taken(np.arange(self.n_items), self.team.check)
+            here = engine_class(self.local).of(rows, self.weight, self._dim_factor, self.shift, self.team)
+            here.weight_shift, here.size = self.weight_shift, self.size
+            return in_chunks(here, np.append(0, np.cumsum(self._data.lengths)))
+        other = copy(self)
+        other._near = True
+        return other
+
+    def _answers(self, recipe: Recipe, *, totals: bool = True) -> Iterator[tuple[slice, Answer]]:
+        """What every chunk says, in order."""
+        if totals and recipe.frame is not BLIND:
+            self._count_pass()
+        assert self.chunks is not None
+        places = [slice(start, stop) for start, stop in zip(self.chunks[:-1].tolist(), self.chunks[1:].tolist(), strict=True)]
+        orders = [
+            (Order(self._fit, number, where.start, where.stop - where.start, self.n_dims, recipe.at(where), totals),)
+            for number, where in enumerate(places)
+        ]
+        name = type(recipe.work).__name__.lower()
+        for where, answer in zip(places, self._data.map(name, computed, orders, self.team.check), strict=True):
+            self._compare(answer.arithmetic)
+            yield where, answer
+
+    def _recipe(self, frame: Framing | None, work: Pass, columns: Columns) -> Recipe:
+        read = {name: columns[name] for name in work.reads if name not in (INDEX, GIVEN_WEIGHT)}
+        read = {name: each.recipe if isinstance(each, DaskColumn) else each for name, each in read.items()}
+        return Recipe(f"{next(self._numbers)}", "", self._sight(), frame, self._frame_key(frame), work, read)
+
+    def _frame_key(self, frame: Any) -> str:
+        """Names a frame; the same one has the same name."""
+        for known, key in self._frames:
+            if known is frame:
+                return key
+        self._frames.append((frame, f"{next(self._numbers)}"))
+        return self._frames[-1][1]
+
+    def _sight(self) -> Sight:
+        """How the items are seen now."""
+        for known in self._sights:
+            same = known.weight is self.weight and known.size is self.size
+            if same and (known.dtype, known.block_items) == (self.dtype, self.block_items):
+                return known
+        key = f"{next(self._numbers)}"
+        found = Sight(
+            key=key,
+            engine=self.local,
+            dtype=self.dtype,
+            shift=self.shift,
+            row_width=self.row_width,
+            block_items=self.block_items,
+            turned=self._data.turned,
+            dim_factor=self._dim_factor,
+            weight=self.weight,
+            size=self.size,
+        )
+        self._sights.append(found)
+        return found
+
+    def _compare(self, arithmetic: str) -> None:
+        if self._arithmetic and arithmetic not in self._arithmetic:
+            warnings.warn(
+                "Workers of this cluster round differently, as processors of different types do: the last digits of the result depend on "
+                "who computed what. For the same bits every time, use workers of one type.",
+                DistributedWarning,
+                stacklevel=2,
+            )
+        self._arithmetic.add(arithmetic)
+
+    # -- items in this process --------------------------------------------------------------------------------------------------
+
+    def select(self, index: Labels) -> Engine:
+        weight = None if self.weight is None else self.weight[index]
+        return self._here(index, weight).select(np.arange(len(index)))
+
+    def rows(self, where: slice) -> RawRows:
+        return self._here(np.arange(where.start, where.stop), None).rows(slice(0, where.stop - where.start))
+
+    def outer(self, ref: Array | None) -> Array:
+        return self._here(np.arange(self.n_items), self.weight).outer(ref)
+
+    def _here(self, index: Labels, weight: Array | None) -> Engine:
+        """Some items, as they were given, on an engine of this process."""
+        rows = self._data.taken(index, self.team.check)
+        return engine_class(self.local).of(rows, weight, self._dim_factor, self.shift, self.team)
+
+
+def _settled(recipe: Recipe) -> Recipe:
+    """The shortest way to the same columns: without those that were only compared, and two changes in a row as one."""
+    work: Any = getattr(recipe.work, "bare", recipe.work)
+    recipe = replace(recipe, work=work, columns={name: each for name, each in recipe.columns.items() if name in work.reads})
+    before = recipe.columns.get("labels")
+    if isinstance(work, Relabelled) and isinstance(before, Recipe) and isinstance(before.work, Relabelled):
+        return replace(recipe, work=work.after(before.work), columns=before.columns)
+    return recipe

@@ -1,0 +1,265 @@
+"""What is computed of one chunk of items, on whatever machine: a pass, in the blocks and with the engine that all chunks have.
+
+Columns are values: of a chunk they can be found again from what made them (a pass, its frame, the columns that it read), whoever has died.
+What a process has found before of a chunk it remembers, within limits, because that is quicker; it changes no bit.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import cache
+from hashlib import sha256
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .._common.typing import Array
+from ..passes.base import Found, Pass
+from ..sources.chunked import rows_of
+from . import engine_class
+from .base import BLIND, Engine, Framing, doubled, in_chunks
+from .threads import ThreadTeam
+
+# What a process remembers of all its chunks, in bytes; of a chunk, so many columns.
+REMEMBERED_BYTES = 256 << 20
+REMEMBERED_COLUMNS = 8
+# What the frame of an item takes.
+FRAME_BYTES = 28
+
+
+@dataclass(frozen=True)
+class Sight:
+    """How the items of a chunk, or of all, are seen.
+
+    Attributes
+    ----------
+    key : str
+        Names it.
+    engine : str
+        The name of the engine that computes a chunk.
+    dtype : dtype
+        In which it computes; float64 may be more than the items have.
+    shift, row_width, block_items : int
+        As an engine has them for all items.
+    turned : bool
+        Whether the chunk's columns are the items.
+    dim_factor : ndarray of shape (n_dims,) or None
+    weight, size : ndarray of shape (n_items,) or None
+    """
+
+    key: str
+    engine: str
+    dtype: Any
+    shift: int
+    row_width: int
+    block_items: int
+    turned: bool
+    dim_factor: Array | None
+    weight: Array | None
+    size: Array | None
+
+    def at(self, where: slice) -> Sight:
+        """That of some items."""
+        return replace(self, weight=_part(self.weight, where), size=_part(self.size, where))
+
+    def engine_on(self, rows: Any, first: int, team: ThreadTeam) -> Engine:
+        """The engine on the rows of a chunk."""
+        engine = engine_class(self.engine).of(rows, self.weight, self.dim_factor, self.shift, team)
+        engine.row_width, engine.first, engine.size = self.row_width, first, self.size
+        in_chunks(engine, np.array([0, engine.n_items]))
+        if engine.dtype != self.dtype:
+            engine = doubled(engine)
+        engine._cut(self.block_items)
+        return engine
+
+
+def _part(values: Array | None, where: slice) -> Array | None:
+    return None if values is None else values[where]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a column is found: by a pass over items seen in a frame, from other columns.
+
+    Attributes
+    ----------
+    key, name : str
+        Of the pass, and of the column among those it finds.
+    sight : Sight
+    frame, frame_key
+    work : Pass
+    columns : dict of str to array or Recipe
+        Those that it reads.
+    """
+
+    key: str
+    name: str
+    sight: Sight
+    frame: Framing | None
+    frame_key: str
+    work: Pass
+    columns: Mapping[str, Any]
+
+    def at(self, where: slice) -> Recipe:
+        """That of some items."""
+        return replace(self, sight=self.sight.at(where), columns=columns_at(self.columns, where))
+
+
+def columns_at(columns: Mapping[str, Any], where: slice) -> dict[str, Any]:
+    """Columns of some items."""
+    return {name: each.at(where) if isinstance(each, Recipe) else each[where] for name, each in columns.items()}
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is asked of one chunk.
+
+    Attributes
+    ----------
+    fit : str
+        Names the data.
+    number, first, n_items, n_dims : int
+        Of the chunk, its first item, and its shape.
+    recipe : Recipe
+        The pass; its name is that of the column that is sent back: "" for none, "*" for all.
+    totals : bool
+        Whether the totals of the pass are asked for, or the column alone.
+    """
+
+    fit: str
+    number: int
+    first: int
+    n_items: int
+    n_dims: int
+    recipe: Recipe
+    totals: bool = True
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was found in a chunk.
+
+    Attributes
+    ----------
+    total
+        None where it was not asked for.
+    columns : dict of str to ndarray
+        Those that were asked for.
+    names : tuple of str
+        Of all columns that the pass finds.
+    arithmetic : str
+        A digest of how this machine rounds.
+    """
+
+    total: Any
+    columns: dict[str, Array]
+    names: tuple[str, ...]
+    arithmetic: str
+
+
+@dataclass
+class _Remembered:
+    """What a process has found of a chunk."""
+
+    frames: dict[str, Any] = field(default_factory=dict)
+    kept: dict[str, Any] = field(default_factory=dict)
+    columns: OrderedDict[tuple[str, str], Array] = field(default_factory=OrderedDict)
+
+    def nbytes(self, n_items: int) -> int:
+        return sum(each.nbytes for each in self.columns.values()) + FRAME_BYTES * n_items * len(self.kept)
+
+
+_memory: OrderedDict[tuple[str, int], tuple[_Remembered, int]] = OrderedDict()
+_lock = Lock()
+
+
+def _remembered(order: Order) -> _Remembered:
+    with _lock:
+        found, _ = _memory.pop((order.fit, order.number), (_Remembered(), 0))
+        _memory[order.fit, order.number] = found, found.nbytes(order.n_items)
+        return found
+
+
+def _remember(order: Order, found: _Remembered) -> None:
+    """Keep what was found, and forget what was used longest ago."""
+    while len(found.columns) > REMEMBERED_COLUMNS:
+        found.columns.popitem(last=False)
+    with _lock:
+        _memory[order.fit, order.number] = found, found.nbytes(order.n_items)
+        while len(_memory) > 1 and sum(nbytes for _, nbytes in _memory.values()) > REMEMBERED_BYTES:
+            _memory.popitem(last=False)
+
+
+class _Chunk:
+    """One chunk, whose numbers are loaded when a pass looks at them."""
+
+    def __init__(self, block: Any, order: Order, team: ThreadTeam) -> None:
+        self._block, self._order, self._team = block, order, team
+        self.memory = _remembered(order)
+        self._rows: Any = None
+
+    def found(self, recipe: Recipe) -> Found:
+        """What a pass finds."""
+        columns = {name: self.column(each) if isinstance(each, Recipe) else each for name, each in recipe.columns.items()}
+        blind = recipe.frame is BLIND
+        sight = recipe.sight
+        engine = sight.engine_on(self._stand_in() if blind else self._loaded(), self._order.first, self._team)
+        frame = recipe.frame
+        if not blind and frame is not None:
+            frame = self.memory.frames.setdefault(recipe.frame_key, frame)
+            if engine.lasting:
+                engine._kept = self.memory.kept.setdefault(sight.key, {})
+        found = engine.run(frame, recipe.work, columns)
+        for name, values in found.columns.items():
+            self.memory.columns[recipe.key, name] = values
+        return found
+
+    def column(self, recipe: Recipe) -> Array:
+        """A column, found again where it is not remembered."""
+        known = self.memory.columns.get((recipe.key, recipe.name))
+        return self.found(recipe).columns[recipe.name] if known is None else known
+
+    def _loaded(self) -> Any:
+        if self._rows is None:
+            self._rows = rows_of(self._block, turned=self._order.recipe.sight.turned)
+        return self._rows
+
+    def _stand_in(self) -> Any:
+        """As many items, without numbers."""
+        shape = self._order.n_items, self._order.n_dims
+        if engine_class(self._order.recipe.sight.engine).reads_sparse:
+            return sparse.csr_array(shape)
+        return np.broadcast_to(np.zeros((1, 1)), shape)
+
+
+def computed(block: Any, order: Order) -> Answer:
+    """Do what is asked of a chunk."""
+    with ThreadTeam(1) as team, closing(team):
+        chunk = _Chunk(block, order, team)
+        recipe = order.recipe
+        if order.totals:
+            found = chunk.found(recipe)
+            sent = found.columns if recipe.name == "*" else {}
+        else:
+            found, sent = Found(None), {recipe.name: chunk.column(recipe)}
+        _remember(order, chunk.memory)
+        return Answer(found.total, sent, tuple(found.columns), arithmetic())
+
+
+@cache
+def arithmetic() -> str:
+    """A digest of a fixed product: equal on machines that round alike."""
+    numbers = np.random.default_rng(0).random((96, 80))
+    with ThreadTeam(1) as team, closing(team):
+        parts = [
+            numbers @ numbers.T,
+            (numbers.astype(np.float32) @ numbers.astype(np.float32).T).astype(np.float64),
+            np.exp(numbers),
+            np.log(numbers),
+        ]
+    return sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:16]

@@ -1,0 +1,68 @@
+"""Data in chunks, clusters of this machine, and what kills their workers."""
+
+import logging
+import os
+import random
+import signal
+import threading
+from contextlib import contextmanager, suppress
+
+import dask
+import dask.array as da
+import numpy as np
+from distributed import Client, LocalCluster
+
+# Of a worker that dies again and again, a LocalCluster otherwise ends the process that would start it anew.
+dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"})
+
+
+def clouds(n_items=70_000, n_dims=16, seed=2):
+    """Three clouds, and more items than are searched for equal ones."""
+    rng = np.random.default_rng(seed)
+    X = 5 + rng.standard_normal((n_items, n_dims)).astype(np.float32)
+    X += 4 * rng.random((3, n_dims))[np.arange(n_items) % 3].astype(np.float32)
+    return np.maximum(X, 0)
+
+
+def _slice(path, block_info=None):
+    rows = slice(*block_info[None]["array-location"][0])
+    return np.array(np.load(path, mmap_mode="r")[rows])
+
+
+def loading(path, lengths):
+    """A file as a dask array that loads a chunk when it is needed."""
+    stored = np.load(path, mmap_mode="r")
+    chunks = (tuple(lengths), (stored.shape[1],))
+    return da.map_blocks(_slice, os.fspath(path), chunks=chunks, dtype=stored.dtype, meta=np.empty((0, 0), stored.dtype))
+
+
+@contextmanager
+def local_cluster(n_workers=2, **options):
+    """A client of workers that are processes of one thread."""
+    options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.CRITICAL, **options}
+    with LocalCluster(n_workers=n_workers, **options) as cluster, Client(cluster) as client:
+        client.wait_for_workers(n_workers)
+        yield client
+
+
+@contextmanager
+def deaths(client, every, at_most=10**9):
+    """Kill a worker that is at work, chosen at random, every so many seconds."""
+    done, killed, rng = threading.Event(), [], random.Random(0)
+
+    def kill():
+        while not done.wait(every) and len(killed) < at_most:
+            cluster = client.cluster
+            alive = [each.pid for each in cluster.workers.values() if each.pid and each.worker_address in cluster.scheduler.workers]
+            if alive:
+                killed.append(rng.choice(alive))
+                with suppress(ProcessLookupError):
+                    os.kill(killed[-1], signal.SIGKILL)
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        done.set()
+        thread.join()

@@ -1,0 +1,367 @@
+"""A cluster changes no bit: not by the number of its workers, not by their order, not by their deaths."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from orthonmf import ONMF
+from orthonmf.engines import dask as dask_engine
+from orthonmf.engines import layout, remote
+from orthonmf.engines.base import in_chunks
+from orthonmf.exceptions import DistributedFitError, DistributedWarning, InvalidInputError
+from orthonmf.passes.columns import Relabelled
+from orthonmf.sources import cluster as cluster_module
+from tests.engines.clusters import clouds, deaths, loading, local_cluster
+
+LENGTHS = (11_000, 30_000, 1, 28_999)
+FOUND = ("components_", "labels_", "scale_", "margin_", "counts_", "critical_betas_")
+
+
+@pytest.fixture(scope="module")
+def client():
+    with local_cluster() as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def far(monkeypatch):
+    """No data are so few that they come to this process."""
+    monkeypatch.setattr(dask_engine, "FEW_BYTES", 0)
+
+
+@pytest.fixture
+def stored(tmp_path):
+    np.save(tmp_path / "X.npy", clouds())
+    return loading(tmp_path / "X.npy", LENGTHS)
+
+
+def fitted_here(X, lengths, monkeypatch, weight=None, **parameters):
+    """The fit of an engine of one machine that sees the same chunks."""
+    build = layout.Layout.build
+    with monkeypatch.context() as patch:
+        borders = np.append(0, np.cumsum(lengths))
+        patch.setattr(layout.Layout, "build", lambda *args, **options: in_chunks(build(*args, **options), borders))
+        return ONMF(**parameters).fit(X, sample_weight=weight)
+
+
+def assert_same(one, other):
+    for name in FOUND:
+        assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    assert str(one.certificate_) == str(other.certificate_)
+    assert (one.status_, one.n_iter_, one.data_digest_) == (other.status_, other.n_iter_, other.data_digest_)
+
+
+MODELS = {
+    "lines": {"n_components": 3},
+    "means, weighted": {"n_components": 3, "scaling": "none"},
+    "capacity": {"n_components": 3, "capacity": 25_000},
+    "the data decide": {"max_components": 4},
+    "compiled": {"n_components": 3, "engine": "compiled"},
+}
+
+
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize("held", ["loaded by every task", "held by the workers"])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_bits_of_one_machine_with_the_same_chunks(client, stored, name, held, monkeypatch):
+    weight = np.random.default_rng(0).gamma(1.0, 1.0, stored.shape[0]) if "weighted" in name else None
+    parameters = {"engine": "dense", **MODELS[name]}
+    expected = fitted_here(clouds(), LENGTHS, monkeypatch, weight, **parameters)
+    assert_same(ONMF(**parameters).fit(stored if held.startswith("loaded") else stored.persist(), sample_weight=weight), expected)
+
+
+@pytest.mark.parametrize("capacity", [None, 20_000])
+def test_sparse_chunks(client, capacity, monkeypatch):
+    X = sp.random_array((40_000, 800), density=0.05, random_state=np.random.default_rng(3), format="csr")
+    lengths = (17_000, 0, 23_000)
+    borders = np.append(0, np.cumsum(lengths))
+    parts = [X[start:stop] for start, stop in zip(borders[:-1], borders[1:], strict=True)]
+    chunks = [da.from_delayed(dask.delayed(part), part.shape, part.dtype, meta=sp.csr_array((0, 0))) for part in parts]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # dask advises against numbers in a graph
+        model = ONMF(3, engine="sparse", capacity=capacity).fit(da.concatenate(chunks))
+    assert_same(model, fitted_here(X, (17_000, 23_000), monkeypatch, n_components=3, engine="sparse", capacity=capacity))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_features_in_chunks_of_columns(client, weighted, monkeypatch):
+    X = np.ascontiguousarray(clouds(30_000, 40).T)
+    weight = np.random.default_rng(0).integers(0, 3, len(X)) if weighted else None
+    parameters = {"n_components": 3, "orthogonal": "features", "engine": "dense"}
+    model = ONMF(**parameters).fit(da.from_array(X, chunks=(40, (9_000, 21_000))), sample_weight=weight)
+    assert_same(model, fitted_here(X, (9_000, 21_000), monkeypatch, weight, **parameters))
+    by_columns, by_rows = (model.transform(da.from_array(X, chunks=chunks)) for chunks in ((40, 9_000), (15, 30_000)))
+    assert_allclose(by_columns, model.transform(X), rtol=1e-5)
+    assert_allclose(by_rows.compute(), model.transform(X), rtol=1e-5)
+
+
+def test_without_a_client_the_threads_of_dask_compute(stored, monkeypatch):
+    monkeypatch.setattr(cluster_module, "_client", lambda: None)
+    assert_same(ONMF(3, engine="dense").fit(stored), fitted_here(clouds(), LENGTHS, monkeypatch, n_components=3, engine="dense"))
+
+
+def test_what_a_model_says_of_new_data_is_computed_when_it_is_asked_for(client, stored):
+    X, model = clouds(), ONMF(3).fit(stored)
+    expected = {"predict": model.predict(X), "transform": model.transform(X), "predict_proba": model.predict_proba(X)}
+    for method, values in expected.items():
+        found = getattr(model, method)(stored)
+        assert isinstance(found, da.Array)
+        assert found.chunks[0] == LENGTHS
+        assert found.dtype == values.dtype
+        assert_array_equal(found.compute(), values)
+    assert model.score(stored) == pytest.approx(model.score(X), rel=1e-12)
+    assert model.verify(stored).holds
+    other = stored.map_blocks(lambda block: block[::-1])
+    assert "digest" in model.verify(other).contradiction
+    assert_array_equal(model.assign(stored[:900], capacity=400), model.assign(X[:900], capacity=400))
+
+
+def test_data_frames_name_their_columns(client):
+    import dask.dataframe as dd
+    import pandas as pd
+
+    frame = pd.DataFrame(clouds(3000, 4), columns=list("abcd"))
+    chunks = dd.from_pandas(frame, npartitions=3)
+    model = ONMF(3).fit(chunks)
+    assert list(model.feature_names_in_) == list("abcd")
+    assert_array_equal(model.predict(chunks).compute(), model.predict(frame))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(chunks[list("dcba")])
+
+
+def test_chunks_of_unknown_length_and_whole_numbers(client, monkeypatch):
+    X = np.random.default_rng(0).poisson(3.0, (5000, 8))
+    unknown = da.from_array(X, chunks=(1700, 8))
+    unknown = unknown[unknown.sum(axis=1) >= 0]
+    assert np.isnan(unknown.shape[0])
+    assert_same(ONMF(3).fit(unknown), fitted_here(X, (1700, 1700, 1600), monkeypatch, n_components=3))
+
+
+# -- passes -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_pass_is_one_task_for_each_chunk_and_columns_stay_with_the_workers(client, stored, monkeypatch):
+    rounds, fetched = [], []
+    started = cluster_module._Round.__init__
+    monkeypatch.setattr(cluster_module._Round, "__init__", lambda self, *a: (rounds.append((a[2], len(a[4]))), started(self, *a))[1])
+    fetch = dask_engine.DaskEngine.fetched
+    monkeypatch.setattr(dask_engine.DaskEngine, "fetched", lambda self, recipe: (fetched.append(recipe), fetch(self, recipe))[1])
+    ONMF(3, engine="dense").fit(stored)
+    assert len(rounds) > 20
+    assert all(n_tasks <= len(LENGTHS) for _, n_tasks in rounds)
+    assert len(fetched) <= 4  # labels, scales and margins of the fit, whatever the number of passes
+
+    def depth(recipe):
+        return 1 + max((depth(each) for each in recipe.columns.values() if isinstance(each, remote.Recipe)), default=0)
+
+    assert max(map(depth, fetched)) <= 3
+
+
+def test_two_changes_of_labels_are_one():
+    labels = np.arange(10) % 3
+    first = Relabelled(np.array([1, 4, 7]), np.array([0, 0, 0]), 3)
+    then = Relabelled(np.array([4, 5]), np.array([2, 2]), 3)
+    columns = {"labels": labels, "index": np.arange(10)}
+    one_by_one = then(None, {**columns, "labels": first(None, columns).columns["labels"]})
+    at_once = then.after(first)(None, columns)
+    assert_array_equal(at_once.columns["labels"], one_by_one.columns["labels"])
+
+
+def test_what_is_not_remembered_is_found_again(client, stored, monkeypatch):
+    expected = ONMF(3, engine="dense").fit(stored)
+    with local_cluster(1) as forgetful:
+        forgetful.run(lambda: setattr(sys.modules["orthonmf.engines.remote"], "REMEMBERED_BYTES", 0) if _loaded() else None)
+        assert_same(ONMF(3, engine="dense").fit(stored), expected)
+
+
+def _loaded():
+    import orthonmf.engines.remote
+
+    return orthonmf.engines.remote is not None
+
+
+def test_workers_that_round_differently_are_told_of(stored, monkeypatch):
+    answers = iter(["one way"] + ["another"] * 10**6)
+    monkeypatch.setattr(cluster_module, "_client", lambda: None)
+    monkeypatch.setattr(remote, "arithmetic", lambda: next(answers))
+    with pytest.warns(DistributedWarning, match="round differently"):
+        ONMF(3, engine="dense").fit(stored)
+
+
+# -- deaths -----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("held", ["loaded by every task", "held by the workers"])
+def test_workers_that_are_killed_change_no_bit(stored, held):
+    with local_cluster() as client:
+        data = stored if held.startswith("loaded") else stored.persist()
+        expected = ONMF(3, engine="dense").fit(data)
+        with deaths(client, 0.8, at_most=2) as killed:
+            assert_same(ONMF(3, engine="dense").fit(data), expected)
+        assert killed
+
+
+def test_deaths_every_two_seconds(stored):
+    with local_cluster() as client:
+        expected = ONMF(3, engine="dense").fit(stored)
+        with deaths(client, 2.0) as killed:
+            for _ in range(3):
+                assert_same(ONMF(3, engine="dense").fit(stored), expected)
+        assert killed
+
+
+def test_deaths_without_end_are_an_error_in_time(stored, monkeypatch, tmp_path):
+    monkeypatch.setattr(cluster_module, "STALL_SECONDS", 5.0)
+    with local_cluster() as client:
+        began = time.monotonic()
+        model = ONMF(3, engine="dense", checkpoint=tmp_path / "c")
+        with deaths(client, 0.2), pytest.raises(DistributedFitError, match=r"for 5 seconds.*carries on from checkpoint='.*c'"):
+            for _ in range(50):
+                model.fit(stored)
+        assert time.monotonic() - began < 60
+    assert not hasattr(model, "labels_")
+
+
+def test_a_restart_of_all_workers(stored):
+    with local_cluster() as client:
+        expected = ONMF(3, engine="dense").fit(stored)
+        restarted = []
+
+        def restart(*args):
+            if not restarted:
+                restarted.append(True)
+                client.restart(wait_for_workers=False)
+
+        with pytest.MonkeyPatch.context() as patch:
+            original = dask_engine.DaskEngine._compare
+            patch.setattr(dask_engine.DaskEngine, "_compare", lambda self, arithmetic: (restart(), original(self, arithmetic)))
+            assert_same(ONMF(3, engine="dense").fit(stored), expected)
+        assert restarted
+        held = stored.persist()
+        model = ONMF(3, engine="dense")
+        with pytest.MonkeyPatch.context() as patch:
+            restarted.clear()
+            patch.setattr(dask_engine.DaskEngine, "_compare", lambda self, arithmetic: (restart(), original(self, arithmetic)))
+            with pytest.raises(DistributedFitError, match="which the cluster held, is gone.*Persist X again"):
+                model.fit(held)
+
+
+def test_a_scheduler_that_dies_is_an_error_in_seconds_and_the_checkpoint_resumes(stored, tmp_path, monkeypatch):
+    from distributed import Client
+
+    monkeypatch.setattr(cluster_module, "SCHEDULER_SECONDS", 3.0)
+    monkeypatch.setattr("orthonmf.model.checkpoint.EVERY", 0.0)
+    expected = ONMF(3, engine="dense").fit(stored)
+    address = tmp_path / "scheduler.json"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    places = ["--scheduler-file", str(address)]
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--no-dashboard", "--host", "127.0.0.1", "--port", "0", *places]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment, "cwd": tmp_path}
+    scheduler = subprocess.Popen(command, **quiet)
+    worker = subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "1", "--no-dashboard", *places], **quiet)
+    try:
+        while not address.exists():
+            time.sleep(0.1)
+        folder = tmp_path / "checkpoints"
+        with Client(scheduler_file=os.fspath(address), timeout=60) as client:
+            client.wait_for_workers(1, timeout=60)
+            passed = []
+
+            def dying(self, arithmetic):
+                passed.append(arithmetic)
+                if len(list(folder.glob("checkpoint-*"))) >= 1 and scheduler.poll() is None:
+                    os.kill(scheduler.pid, signal.SIGKILL)
+                    scheduler.wait()
+                    passed.append(time.monotonic())
+
+            monkeypatch.setattr(dask_engine.DaskEngine, "_compare", dying)
+            with pytest.raises(DistributedFitError, match=r"scheduler.*checkpoint"):
+                ONMF(3, engine="dense", checkpoint=folder).fit(stored)
+            assert time.monotonic() - max(each for each in passed if isinstance(each, float)) < 20
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+    monkeypatch.setattr(dask_engine.DaskEngine, "_compare", lambda self, arithmetic: None)
+    assert_same(ONMF(3, engine="dense", checkpoint=folder).fit(stored), expected)
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------------------------
+
+
+def _poisoned(block, block_info=None):
+    if block_info[0]["chunk-location"][0] == 2:
+        raise OSError("the disk is gone")
+    return block
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_chunk_that_cannot_be_loaded_is_named(client, stored, held):
+    poisoned = stored.map_blocks(_poisoned)
+    with pytest.raises(DistributedFitError, match=r"Chunk 2 of X could not be computed: OSError: the disk is gone\. See .*X\.blocks\[2\]"):
+        ONMF(3).fit(poisoned.persist() if held else poisoned)
+
+
+def test_a_chunk_that_goes_missing_on_the_way(client, tmp_path):
+    path = tmp_path / "X.npy"
+    np.save(path, clouds())
+    data, seen = loading(path, LENGTHS), []
+
+    class Gone(ONMF):
+        def _nearby(self, engine):
+            os.remove(path)
+            seen.append(True)
+            return engine
+
+    with pytest.raises(DistributedFitError, match=r"Chunk 0 of X could not be computed: FileNotFoundError"):
+        Gone(3).fit(data)
+    assert seen
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda X: X.__setitem__((41_003, 5), -1.0), "Negative values in data passed to ONMF: -1.0 at row 2 of chunk 3, column 5"),
+        (lambda X: X.__setitem__((0, 0), np.nan), "contains NaN at row 0 of chunk 0, column 0"),
+    ],
+)
+def test_numbers_that_must_not_be_are_named(client, spoil, message, tmp_path):
+    X = clouds()
+    spoil(X)
+    np.save(tmp_path / "X.npy", X)
+    with pytest.raises(InvalidInputError, match=re.escape(message)):
+        ONMF(3).fit(loading(tmp_path / "X.npy", LENGTHS))
+
+
+def test_chunks_that_cut_items_are_refused_with_the_line_that_helps(stored):
+    cut = stored.rechunk((10_000, 4))
+    with pytest.raises(InvalidInputError, match=r"4 chunks along its columns.*X = X\.rechunk\(\{1: -1\}\)\.persist\(\)"):
+        ONMF(3).fit(cut)
+    with pytest.raises(InvalidInputError, match=r"4 chunks along its rows.*X = X\.rechunk\(\{0: -1\}\)\.persist\(\)"):
+        ONMF(3, orthogonal="features").fit(stored)
+
+
+def test_what_is_no_matrix_of_numbers_is_refused(stored):
+    with pytest.raises(InvalidInputError, match="1 dimensions; expected 2"):
+        ONMF(3).fit(stored[:, 0])
+    with pytest.raises(InvalidInputError, match="numbers are expected"):
+        ONMF(3).fit(da.from_array(np.array([["a", "b"]] * 4)))
+    with pytest.raises(InvalidInputError, match="engine='dask' reads dask arrays"):
+        ONMF(3, engine="dask").fit(clouds(100))
+
+
+def test_the_page_about_clusters_can_be_run():
+    page = Path(__file__).parents[2] / "docs" / "guide" / "clusters.md"
+    assert "LocalCluster" in page.read_text()
