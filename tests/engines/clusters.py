@@ -16,8 +16,8 @@ from distributed import Client, LocalCluster
 dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"})
 
 
-def clouds(n_items=70_000, n_dims=16, seed=2):
-    """Three clouds, and more items than are searched for equal ones."""
+def clouds(n_items=20_000, n_dims=8, seed=2):
+    """Three clouds."""
     rng = np.random.default_rng(seed)
     X = 5 + rng.standard_normal((n_items, n_dims)).astype(np.float32)
     X += 4 * rng.random((3, n_dims))[np.arange(n_items) % 3].astype(np.float32)
@@ -39,7 +39,7 @@ def loading(path, lengths):
 @contextmanager
 def local_cluster(n_workers=2, **options):
     """A client of workers that are processes of one thread."""
-    options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.CRITICAL, **options}
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL, **options}
     with LocalCluster(n_workers=n_workers, **options) as cluster, Client(cluster) as client:
         client.wait_for_workers(n_workers)
         yield client

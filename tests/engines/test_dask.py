@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
-from pathlib import Path
+from itertools import count, pairwise
 
 import dask
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
@@ -22,10 +23,11 @@ from orthonmf.engines import layout, remote
 from orthonmf.engines.base import in_chunks
 from orthonmf.exceptions import DistributedFitError, DistributedWarning, InvalidInputError
 from orthonmf.passes.columns import Relabelled
+from orthonmf.search.budget import BUDGET
 from orthonmf.sources import cluster as cluster_module
 from tests.engines.clusters import clouds, deaths, loading, local_cluster
 
-LENGTHS = (11_000, 30_000, 1, 28_999)
+LENGTHS = (3_000, 9_000, 1, 7_999)
 FOUND = ("components_", "labels_", "scale_", "margin_", "counts_", "critical_betas_")
 
 
@@ -37,8 +39,22 @@ def client():
 
 @pytest.fixture(autouse=True)
 def far(monkeypatch):
-    """No data are so few that they come to this process."""
+    """Data of some thousand items are searched as millions are: on samples, and none come to this process because they are few."""
     monkeypatch.setattr(dask_engine, "FEW_BYTES", 0)
+    before = {name: getattr(BUDGET, name) for name in ("many_items", "merge_numbers")}
+    for name in before:
+        object.__setattr__(BUDGET, name, 5000)
+    yield
+    for name, value in before.items():
+        object.__setattr__(BUDGET, name, value)
+
+
+@pytest.fixture
+def no_client(monkeypatch):
+    """As where the user has made none."""
+    monkeypatch.setattr(cluster_module, "_client", lambda: None)
+    with dask.config.set(scheduler="threads"):
+        yield
 
 
 @pytest.fixture
@@ -66,7 +82,7 @@ def assert_same(one, other):
 MODELS = {
     "lines": {"n_components": 3},
     "means, weighted": {"n_components": 3, "scaling": "none"},
-    "capacity": {"n_components": 3, "capacity": 25_000},
+    "capacity": {"n_components": 3, "capacity": 7_000},
     "the data decide": {"max_components": 4},
     "compiled": {"n_components": 3, "engine": "compiled"},
 }
@@ -82,33 +98,32 @@ def test_the_bits_of_one_machine_with_the_same_chunks(client, stored, name, held
     assert_same(ONMF(**parameters).fit(stored if held.startswith("loaded") else stored.persist(), sample_weight=weight), expected)
 
 
-@pytest.mark.parametrize("capacity", [None, 20_000])
+@pytest.mark.parametrize("capacity", [None, 7_000])
 def test_sparse_chunks(client, capacity, monkeypatch):
-    X = sp.random_array((40_000, 800), density=0.05, random_state=np.random.default_rng(3), format="csr")
-    lengths = (17_000, 0, 23_000)
+    X = clouds()
+    X[np.random.default_rng(3).random(X.shape) < 0.3] = 0
+    X = sp.csr_array(X)
+    lengths = (8_000, 0, 12_000)
     borders = np.append(0, np.cumsum(lengths))
-    parts = [X[start:stop] for start, stop in zip(borders[:-1], borders[1:], strict=True)]
+    parts = [X[start:stop] for start, stop in pairwise(borders)]
     chunks = [da.from_delayed(dask.delayed(part), part.shape, part.dtype, meta=sp.csr_array((0, 0))) for part in parts]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # dask advises against numbers in a graph
-        model = ONMF(3, engine="sparse", capacity=capacity).fit(da.concatenate(chunks))
-    assert_same(model, fitted_here(X, (17_000, 23_000), monkeypatch, n_components=3, engine="sparse", capacity=capacity))
+    model = ONMF(3, engine="sparse", capacity=capacity).fit(da.concatenate(chunks))
+    assert_same(model, fitted_here(X, (8_000, 12_000), monkeypatch, n_components=3, engine="sparse", capacity=capacity))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_features_in_chunks_of_columns(client, weighted, monkeypatch):
-    X = np.ascontiguousarray(clouds(30_000, 40).T)
+    X = np.ascontiguousarray(clouds(15_000, 10).T)
     weight = np.random.default_rng(0).integers(0, 3, len(X)) if weighted else None
     parameters = {"n_components": 3, "orthogonal": "features", "engine": "dense"}
-    model = ONMF(**parameters).fit(da.from_array(X, chunks=(40, (9_000, 21_000))), sample_weight=weight)
-    assert_same(model, fitted_here(X, (9_000, 21_000), monkeypatch, weight, **parameters))
-    by_columns, by_rows = (model.transform(da.from_array(X, chunks=chunks)) for chunks in ((40, 9_000), (15, 30_000)))
+    model = ONMF(**parameters).fit(da.from_array(X, chunks=(10, (9_000, 6_000))), sample_weight=weight)
+    assert_same(model, fitted_here(X, (9_000, 6_000), monkeypatch, weight, **parameters))
+    by_columns, by_rows = (model.transform(da.from_array(X, chunks=chunks)) for chunks in ((10, 9_000), (4, 15_000)))
     assert_allclose(by_columns, model.transform(X), rtol=1e-5)
     assert_allclose(by_rows.compute(), model.transform(X), rtol=1e-5)
 
 
-def test_without_a_client_the_threads_of_dask_compute(stored, monkeypatch):
-    monkeypatch.setattr(cluster_module, "_client", lambda: None)
+def test_without_a_client_the_threads_of_dask_compute(no_client, stored, monkeypatch):
     assert_same(ONMF(3, engine="dense").fit(stored), fitted_here(clouds(), LENGTHS, monkeypatch, n_components=3, engine="dense"))
 
 
@@ -128,10 +143,8 @@ def test_what_a_model_says_of_new_data_is_computed_when_it_is_asked_for(client, 
     assert_array_equal(model.assign(stored[:900], capacity=400), model.assign(X[:900], capacity=400))
 
 
-def test_data_frames_name_their_columns(client):
-    import dask.dataframe as dd
-    import pandas as pd
-
+def test_data_frames_name_their_columns(client, monkeypatch):
+    monkeypatch.undo()  # so few items come to this process
     frame = pd.DataFrame(clouds(3000, 4), columns=list("abcd"))
     chunks = dd.from_pandas(frame, npartitions=3)
     model = ONMF(3).fit(chunks)
@@ -142,11 +155,12 @@ def test_data_frames_name_their_columns(client):
 
 
 def test_chunks_of_unknown_length_and_whole_numbers(client, monkeypatch):
-    X = np.random.default_rng(0).poisson(3.0, (5000, 8))
-    unknown = da.from_array(X, chunks=(1700, 8))
+    monkeypatch.undo()  # so few items come to this process
+    X = np.random.default_rng(0).poisson(3.0, (3000, 8))
+    unknown = da.from_array(X, chunks=(1100, 8))
     unknown = unknown[unknown.sum(axis=1) >= 0]
     assert np.isnan(unknown.shape[0])
-    assert_same(ONMF(3).fit(unknown), fitted_here(X, (1700, 1700, 1600), monkeypatch, n_components=3))
+    assert_same(ONMF(3).fit(unknown), fitted_here(X, (1100, 1100, 800), monkeypatch, n_components=3))
 
 
 # -- passes -----------------------------------------------------------------------------------------------------------------------
@@ -159,7 +173,7 @@ def test_a_pass_is_one_task_for_each_chunk_and_columns_stay_with_the_workers(cli
     fetch = dask_engine.DaskEngine.fetched
     monkeypatch.setattr(dask_engine.DaskEngine, "fetched", lambda self, recipe: (fetched.append(recipe), fetch(self, recipe))[1])
     ONMF(3, engine="dense").fit(stored)
-    assert len(rounds) > 20
+    assert len(rounds) > 15
     assert all(n_tasks <= len(LENGTHS) for _, n_tasks in rounds)
     assert len(fetched) <= 4  # labels, scales and margins of the fit, whatever the number of passes
 
@@ -192,10 +206,9 @@ def _loaded():
     return orthonmf.engines.remote is not None
 
 
-def test_workers_that_round_differently_are_told_of(stored, monkeypatch):
-    answers = iter(["one way"] + ["another"] * 10**6)
-    monkeypatch.setattr(cluster_module, "_client", lambda: None)
-    monkeypatch.setattr(remote, "arithmetic", lambda: next(answers))
+def test_workers_that_round_differently_are_told_of(no_client, stored, monkeypatch):
+    answers = count()
+    monkeypatch.setattr(remote, "arithmetic", lambda: f"{next(answers)}")
     with pytest.warns(DistributedWarning, match="round differently"):
         ONMF(3, engine="dense").fit(stored)
 
@@ -208,29 +221,38 @@ def test_workers_that_are_killed_change_no_bit(stored, held):
     with local_cluster() as client:
         data = stored if held.startswith("loaded") else stored.persist()
         expected = ONMF(3, engine="dense").fit(data)
-        with deaths(client, 0.8, at_most=2) as killed:
+        with deaths(client, 0.5, at_most=2) as killed:
+            while len(killed) < 2:
+                assert_same(ONMF(3, engine="dense").fit(data), expected)
             assert_same(ONMF(3, engine="dense").fit(data), expected)
-        assert killed
 
 
-def test_deaths_every_two_seconds(stored):
+@pytest.mark.parametrize("n_runs", [3, pytest.param(20, marks=pytest.mark.long)])
+def test_deaths_every_two_seconds(tmp_path, n_runs):
+    np.save(tmp_path / "X.npy", clouds(40_000, 32))
+    data = loading(tmp_path / "X.npy", [5_000] * 8)
     with local_cluster() as client:
-        expected = ONMF(3, engine="dense").fit(stored)
+        expected = ONMF(3, engine="dense").fit(data)
         with deaths(client, 2.0) as killed:
-            for _ in range(3):
-                assert_same(ONMF(3, engine="dense").fit(stored), expected)
-        assert killed
+            for _ in range(n_runs):
+                assert_same(ONMF(3, engine="dense").fit(data), expected)
+        assert len(killed) >= n_runs / 2
+
+
+def _slowly(block):
+    time.sleep(0.5)  # longer than a worker lives
+    return block
 
 
 def test_deaths_without_end_are_an_error_in_time(stored, monkeypatch, tmp_path):
     monkeypatch.setattr(cluster_module, "STALL_SECONDS", 5.0)
-    with local_cluster() as client:
+    slow = stored.map_blocks(_slowly, dtype=stored.dtype, meta=np.empty((0, 0), stored.dtype))
+    model = ONMF(3, engine="dense", checkpoint=tmp_path / "c")
+    with local_cluster() as client, deaths(client, 0.2):
         began = time.monotonic()
-        model = ONMF(3, engine="dense", checkpoint=tmp_path / "c")
-        with deaths(client, 0.2), pytest.raises(DistributedFitError, match=r"for 5 seconds.*carries on from checkpoint='.*c'"):
-            for _ in range(50):
-                model.fit(stored)
-        assert time.monotonic() - began < 60
+        with pytest.raises(DistributedFitError, match=r"for 5 seconds.*carries on from checkpoint='.*c'"):
+            model.fit(slow)
+        assert time.monotonic() - began < 30
     assert not hasattr(model, "labels_")
 
 
@@ -254,7 +276,7 @@ def test_a_restart_of_all_workers(stored):
         with pytest.MonkeyPatch.context() as patch:
             restarted.clear()
             patch.setattr(dask_engine.DaskEngine, "_compare", lambda self, arithmetic: (restart(), original(self, arithmetic)))
-            with pytest.raises(DistributedFitError, match="which the cluster held, is gone.*Persist X again"):
+            with pytest.raises(DistributedFitError, match=r"which the cluster held, is gone.*Persist X again"):
                 model.fit(held)
 
 
@@ -309,7 +331,7 @@ def _poisoned(block, block_info=None):
 
 @pytest.mark.parametrize("held", [False, True])
 def test_a_chunk_that_cannot_be_loaded_is_named(client, stored, held):
-    poisoned = stored.map_blocks(_poisoned)
+    poisoned = stored.map_blocks(_poisoned, dtype=stored.dtype, meta=np.empty((0, 0), stored.dtype))
     with pytest.raises(DistributedFitError, match=r"Chunk 2 of X could not be computed: OSError: the disk is gone\. See .*X\.blocks\[2\]"):
         ONMF(3).fit(poisoned.persist() if held else poisoned)
 
@@ -333,7 +355,7 @@ def test_a_chunk_that_goes_missing_on_the_way(client, tmp_path):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda X: X.__setitem__((41_003, 5), -1.0), "Negative values in data passed to ONMF: -1.0 at row 2 of chunk 3, column 5"),
+        (lambda X: X.__setitem__((12_003, 5), -1.0), "Negative values in data passed to ONMF: -1.0 at row 2 of chunk 3, column 5"),
         (lambda X: X.__setitem__((0, 0), np.nan), "contains NaN at row 0 of chunk 0, column 0"),
     ],
 )
@@ -346,7 +368,7 @@ def test_numbers_that_must_not_be_are_named(client, spoil, message, tmp_path):
 
 
 def test_chunks_that_cut_items_are_refused_with_the_line_that_helps(stored):
-    cut = stored.rechunk((10_000, 4))
+    cut = stored.rechunk((10_000, 2))
     with pytest.raises(InvalidInputError, match=r"4 chunks along its columns.*X = X\.rechunk\(\{1: -1\}\)\.persist\(\)"):
         ONMF(3).fit(cut)
     with pytest.raises(InvalidInputError, match=r"4 chunks along its rows.*X = X\.rechunk\(\{0: -1\}\)\.persist\(\)"):
@@ -360,8 +382,3 @@ def test_what_is_no_matrix_of_numbers_is_refused(stored):
         ONMF(3).fit(da.from_array(np.array([["a", "b"]] * 4)))
     with pytest.raises(InvalidInputError, match="engine='dask' reads dask arrays"):
         ONMF(3, engine="dask").fit(clouds(100))
-
-
-def test_the_page_about_clusters_can_be_run():
-    page = Path(__file__).parents[2] / "docs" / "guide" / "clusters.md"
-    assert "LocalCluster" in page.read_text()

@@ -34,8 +34,8 @@ FAR = {
 def test_columns_stay_with_the_engine(name, monkeypatch):
     parameters, weighted = FAR[name]
     rng = np.random.default_rng(2)
-    X = 5 + rng.standard_normal((70_000, 16)).astype(np.float32)  # more than are searched for equal items
-    X += 4 * rng.random((3, 16))[np.arange(len(X)) % 3].astype(np.float32)
+    X = 5 + rng.standard_normal((70_000, 64)).astype(np.float32)  # more numbers than are searched for equal items
+    X += 4 * rng.random((3, 64))[np.arange(len(X)) % 3].astype(np.float32)
     X = np.maximum(X, 0)
     weight = rng.gamma(1.0, 1.0, len(X)) if weighted else None
     expected = fitted({**parameters, "engine": "dense"}, X, weight)
@@ -43,7 +43,7 @@ def test_columns_stay_with_the_engine(name, monkeypatch):
     monkeypatch.setattr("tests.engines.toys.FarEngine.fetched", [])
     assert_same(fitted({**parameters, "engine": "far"}, X, weight), expected)
     # The fit gives labels_, scale_ and margin_, prediction two and verification three more: whatever the number of passes.
-    assert len(FarEngine.fetched) <= 10
+    assert 0 < len(FarEngine.fetched) <= 10
 
 
 def groups(n_items=30):

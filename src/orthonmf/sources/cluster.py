@@ -7,7 +7,8 @@ deaths can be seen in them.
 
 from __future__ import annotations
 
-from asyncio import CancelledError
+import asyncio
+import concurrent.futures
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pickle import PicklingError, dumps
@@ -83,7 +84,7 @@ def _passing() -> tuple[type[BaseException], ...]:
     from distributed import KilledWorker
     from distributed.comm.core import CommClosedError
 
-    return KilledWorker, CancelledError, CommClosedError, TimeoutError
+    return KilledWorker, asyncio.CancelledError, concurrent.futures.CancelledError, CommClosedError, TimeoutError
 
 
 class Cluster:
@@ -261,7 +262,7 @@ class _Round:
         if self._client.status == "running":
             try:
                 workers = set(self._client.scheduler_info()["workers"])
-            except (OSError, TimeoutError, CancelledError, RuntimeError):
+            except (OSError, RuntimeError, *_passing()):
                 workers = None
         if workers is None:
             if now - self._seen > SCHEDULER_SECONDS:
