@@ -48,7 +48,7 @@ from .search.job import MAX_COMPONENTS, Request
 from .search.sampling import mergeable
 from .search.status import Status
 from .search.transitions import persistence
-from .sources import FEW_BYTES, ON_DISK, StoredColumns, chunked, each_chunk, in_chunks, stored
+from .sources import FEW_BYTES, ON_DISK, StoredColumns, chunks_of, each_chunk, in_chunks, stored
 
 # Parameters on which no bit of a fit depends.
 UNCHANGING = ("checkpoint", "n_jobs", "time_limit", "verbose")
@@ -688,7 +688,7 @@ class ONMF(CallbackSupport, Factorization):
     def _checked(self, X: Any) -> Any:
         """X with its values checked; on disk or in chunks it stays there if it is large."""
         if in_chunks(X):
-            return chunked(X, self.orthogonal, type(self).__name__)
+            return chunks_of(X, self.orthogonal, type(self).__name__)
         found = stored(X)
         if not isinstance(found, ON_DISK):
             return super()._checked(found)

@@ -25,8 +25,8 @@ from . import engine_class
 from .base import BLIND, Engine, Framing, doubled, in_chunks
 from .threads import ThreadTeam
 
-# What a process remembers of all its chunks, in bytes; of a chunk, so many columns.
-REMEMBERED_BYTES = 256 << 20
+# What a process remembers of all its chunks, in bytes, and as a part of what a worker may hold; of a chunk, so many columns.
+REMEMBERED_BYTES, REMEMBERED_PART = 256 << 20, 1 / 16
 REMEMBERED_COLUMNS = 8
 # What the frame of an item takes.
 FRAME_BYTES = 28
@@ -191,8 +191,19 @@ def _remember(order: Order, found: _Remembered) -> None:
         found.columns.popitem(last=False)
     with _lock:
         _memory[order.fit, order.number] = found, found.nbytes(order.n_items)
-        while len(_memory) > 1 and sum(nbytes for _, nbytes in _memory.values()) > REMEMBERED_BYTES:
+        while len(_memory) > 1 and sum(nbytes for _, nbytes in _memory.values()) > min(REMEMBERED_BYTES, REMEMBERED_PART * _limit()):
             _memory.popitem(last=False)
+
+
+@cache
+def _limit() -> float:
+    """Bytes that the worker, if this process is one, may hold."""
+    try:
+        from distributed import get_worker
+
+        return float(get_worker().memory_manager.memory_limit or np.inf)
+    except (ImportError, ValueError):
+        return np.inf
 
 
 class _Chunk:

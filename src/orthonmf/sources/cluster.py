@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pickle import PicklingError, dumps
 from queue import Empty, SimpleQueue
@@ -85,6 +86,16 @@ def _passing() -> tuple[type[BaseException], ...]:
     from distributed.comm.core import CommClosedError
 
     return KilledWorker, asyncio.CancelledError, concurrent.futures.CancelledError, CommClosedError, TimeoutError
+
+
+def _result(future: Any) -> Any:
+    """The answer of a task, or what was raised instead."""
+    try:
+        return future.result(timeout=ANSWER_SECONDS)
+    except BaseException as error:
+        if not isinstance(error, (Exception, *_passing())):
+            raise
+        return error
 
 
 class Cluster:
@@ -213,30 +224,40 @@ class _Round:
         future.add_done_callback(lambda _: self._finished.put((place, tries)))
 
     def _collect(self, waiting: dict[int, Any]) -> None:
-        """Take the next answer, or see to it that one comes."""
+        """Take the answers that have come, or see to it that one comes."""
         try:
-            place, tries = self._finished.get(timeout=LOOK_SECONDS)
+            finished = [self._finished.get(timeout=LOOK_SECONDS)]
         except Empty:
             self._look()
             return
-        if tries != self._tries[place]:
-            return
+        with suppress(Empty):
+            while True:
+                finished.append(self._finished.get_nowait())
         self._check()
-        number = self._calls[place][0]
-        try:
-            waiting[place] = _answered(number, self._futures[place].result(timeout=ANSWER_SECONDS))
-        except _passing() as error:
-            self._again(place, error)
-        except OrthonmfError:
-            raise
-        except Exception as error:  # raised while the chunk itself was computed, before it came to us
-            raise DistributedFitError(
-                f"Chunk {number} of X could not be computed: {type(error).__name__}: {error}. See that a worker can load it, for example "
-                f"with X.blocks[{number}].compute(), then fit again."
-            ) from error
-        else:
+        places = [place for place, tries in finished if tries == self._tries[place]]
+        for place, answer in zip(places, self._gathered(places), strict=True):
+            number = self._calls[place][0]
+            if isinstance(answer, _passing()):
+                self._again(place, answer)
+                continue
+            if isinstance(answer, Exception):  # raised while the chunk itself was computed, before it came to us
+                answer = _Failure(None, f"{type(answer).__name__}: {answer}")
+            waiting[place] = _answered(number, answer)
             self._answered, self._trouble = monotonic(), ""
             del self._futures[place]
+
+    def _gathered(self, places: list[int]) -> list[Any]:
+        """The answers, or what was raised instead: those that are there in one message, the others one by one."""
+        futures = [self._futures[place] for place in places]
+        try:
+            if all(future.status == "finished" for future in futures):
+                found: list[Any] = self._client.sync(
+                    lambda: self._client.gather(futures, asynchronous=True), callback_timeout=ANSWER_SECONDS
+                )
+                return found
+        except _passing():
+            pass
+        return [_result(future) for future in futures]
 
     def _again(self, place: int, error: BaseException) -> None:
         """Ask for a chunk another time."""
@@ -262,10 +283,11 @@ class _Round:
         if self._client.status == "running":
             try:
                 workers = set(self._client.scheduler_info()["workers"])
-            except (OSError, RuntimeError, *_passing()):
-                workers = None
+            except BaseException as error:
+                if not isinstance(error, (OSError, RuntimeError, *_passing())):
+                    raise
         if workers is None:
-            if now - self._seen > SCHEDULER_SECONDS:
+            if now - max(self._seen, self._answered) > SCHEDULER_SECONDS:
                 raise DistributedFitError(
                     f"The scheduler of the cluster has been out of reach for {SCHEDULER_SECONDS:g} seconds. Connect a new Client, then fit "
                     "again."

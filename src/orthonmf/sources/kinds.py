@@ -53,7 +53,7 @@ def in_chunks(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] in IN_CHUNKS
 
 
-def chunked(X: Any, orthogonal: str, estimator: str) -> Any:
+def chunks_of(X: Any, orthogonal: str, estimator: str) -> Any:
     """A collection of dask as what passes are computed of, looked at once: numbers that must not be are refused."""
     return imported("orthonmf.sources.chunked:of")(X, orthogonal, estimator)
 

@@ -1,0 +1,289 @@
+"""A dask cluster of this machine beside its threads: one pass, whole fits, workers that are killed, and data larger than the workers.
+
+Run ``python -m benchmarks clusters`` (about five minutes; ``--parts pass fit deaths memory`` chooses). *Pass*: 2e6 items of 64 float32
+dimensions that the workers hold, in chunks of dask's own size, 20 components; medians of five after a warm-up; *KiB* is what the tasks of
+one pass and their answers take, beside chunks × (k p + k) numbers each way. *Deaths*: a fit to 2 GB in a file, of which every task loads
+its chunk, undisturbed and with a worker killed twice. *Memory*: the same of 3.2 GB, on two workers that may hold a quarter of it each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import pickle
+import signal
+import tempfile
+import threading
+import time
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from distributed import Client, LocalCluster, futures_of, wait
+
+from orthonmf import ONMF
+from orthonmf.distortion import REGISTRY
+from orthonmf.engines import Engine, ThreadTeam
+from orthonmf.engines import dask as dask_engine
+from orthonmf.engines.layout import Layout
+from orthonmf.passes.hard import Nearest
+from orthonmf.passes.soft import Gibbs
+from orthonmf.passes.state import State
+from orthonmf.sources import chunks_of
+
+from . import scaling
+from ._table import Column, Table
+from ._timing import machine, median_seconds
+
+N_ITEMS, N_DIMS, N_COMPONENTS = 2_000_000, 64, 20
+PASS_COLUMNS = (
+    Column("who", 26),
+    Column("hard, ms", 10, ".1f"),
+    Column("× threads", 10, ".2f"),
+    Column("soft, ms", 10, ".1f"),
+    Column("× threads ", 10, ".2f"),
+    Column("tasks", 6, "d"),
+    Column("KiB", 8, ".0f"),
+    Column("numbers, KiB", 13, ".0f"),
+)
+FIT_COLUMNS = (
+    Column("who", 48),
+    Column("s", 8, ".1f"),
+    Column("deaths", 7, "d"),
+    Column("MiB, largest worker", 20, ".0f"),
+    Column("bits", 18),
+)
+
+
+def made(block_info: Any = None) -> Any:
+    """One chunk of items in 20 groups: the same whenever it is made."""
+    (first, _), shape = block_info[None]["array-location"], block_info[None]["chunk-shape"]
+    rng = np.random.default_rng(first[0])
+    groups = np.random.default_rng(0).gamma(2.0, 1.0, (N_COMPONENTS, shape[1])).astype(np.float32)
+    items = groups[rng.integers(N_COMPONENTS, size=shape[0])]
+    items += rng.standard_normal(shape, dtype=np.float32) * np.float32(0.5)
+    return np.maximum(items, 0)
+
+
+def loaded(path: str, block_info: Any = None) -> Any:
+    """One chunk of a file; a map of it would count as the worker's memory."""
+    start, stop = block_info[None]["array-location"][0]
+    where = np.load(path, mmap_mode="r").offset + 4 * N_DIMS * start
+    return np.fromfile(path, np.float32, (stop - start) * N_DIMS, offset=where).reshape(-1, N_DIMS)
+
+
+def items(n_items: int, path: Path | None = None) -> Any:
+    """Items in chunks of dask's own size: made when they are needed, or loaded from a file."""
+    like = da.empty((n_items, N_DIMS), dtype=np.float32, chunks=("auto", -1))
+    options = {"chunks": like.chunks, "dtype": np.float32, "meta": np.empty((0, 0), np.float32)}
+    return da.map_blocks(made, **options) if path is None else da.map_blocks(loaded, str(path), **options)
+
+
+@contextmanager
+def stored(n_bytes: int) -> Any:
+    """As many bytes of items in a file, which every task reads its chunk of."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "X.npy"
+        target = np.lib.format.open_memmap(path, "w+", np.float32, (n_bytes // (4 * N_DIMS), N_DIMS))
+        scaling.fill(target)
+        target.flush()
+        yield items(len(target), path)
+
+
+@contextmanager
+def cluster(n_workers: int, **options: Any) -> Any:
+    """A client of workers that are processes of one thread."""
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL, **options}
+    with LocalCluster(n_workers=n_workers, **options) as local, Client(local) as client:
+        client.wait_for_workers(n_workers)
+        yield client
+
+
+# -- one pass ---------------------------------------------------------------------------------------------------------------------
+
+
+def passes(engine: Engine) -> tuple[float, float]:
+    """Milliseconds of a hard and of a soft pass."""
+    distortion = REGISTRY["none"].of(engine)
+    centers = distortion.to_frame(np.random.default_rng(1).gamma(2.0, 1.0, (N_COMPONENTS, N_DIMS)) * 2.0**engine.shift)
+    labels: Any = None
+
+    def hard() -> None:
+        nonlocal labels
+        labels = engine.run(distortion, Nearest(centers, labelled=labels is not None), {"labels": labels}).columns["labels"]
+
+    def soft() -> None:
+        engine.run(distortion, Gibbs(State(1.0, centers, np.zeros(N_COMPONENTS))))
+
+    return _median(hard), _median(soft)
+
+
+def _median(work: Any) -> float:
+    return 1e3 * median_seconds(work)
+
+
+@contextmanager
+def counted() -> Any:
+    """The bytes of the tasks and answers of a pass, as they are pickled."""
+    sizes: list[int] = []
+    original = dask_engine.DaskEngine._answers
+
+    def answers(self: Any, recipe: Any, *, totals: bool = True) -> Any:
+        sizes.clear()
+        orders, map_chunks = [], self._data.map
+        self._data.map = lambda name, function, arguments, check: (orders.extend(arguments), map_chunks(name, function, arguments, check))[
+            1
+        ]
+        for where, answer in original(self, recipe, totals=totals):
+            sizes.append(len(pickle.dumps(answer)))
+            yield where, answer
+        sizes.extend(len(pickle.dumps(each)) for each in orders)
+        del self._data.map
+
+    dask_engine.DaskEngine._answers = answers  # type: ignore[method-assign]
+    try:
+        yield sizes
+    finally:
+        dask_engine.DaskEngine._answers = original  # type: ignore[method-assign]
+
+
+def part_pass(n_workers: list[int]) -> None:
+    """One pass by threads and by workers."""
+    table = Table(PASS_COLUMNS)
+    table.header()
+    data = items(N_ITEMS)
+    n_chunks = data.numblocks[0]
+    for index, n in enumerate(n_workers):
+        with cluster(n) as client:
+            held = data.persist()
+            wait(held)
+            if index == 0:
+                X = np.concatenate(client.gather(sorted(futures_of(held), key=lambda future: future.key[1])))
+                alone = {}
+                for n_threads in (1, 2):
+                    with ThreadTeam(n_threads) as team:
+                        alone = dict(zip(("hard", "soft"), passes(Layout("samples", "auto").build(X, None, team)), strict=True))
+                    if n_threads == 1:
+                        table.row(f"{n_threads} thread", alone["hard"], None, alone["soft"], None, None, None, None)
+                table.row("2 threads", alone["hard"], 1.0, alone["soft"], 1.0, None, None, None)
+                del X
+            with ThreadTeam(1) as team:
+                engine = Layout("samples", "auto").build(chunks_of(held, "samples", "ONMF"), None, team)
+                hard, soft = passes(engine)
+                with counted() as sizes:
+                    passes(engine)
+            numbers = 2 * n_chunks * (N_COMPONENTS * N_DIMS + N_COMPONENTS) * 8 / 1024
+            table.row(f"{n} workers", hard, hard / alone["hard"], soft, soft / alone["soft"], n_chunks, sum(sizes) / 1024, numbers)
+            del held
+
+
+# -- whole fits -------------------------------------------------------------------------------------------------------------------
+
+
+def bits(model: ONMF) -> str:
+    """A digest of what was found."""
+    arrays = (model.components_, model.labels_, model.scale_, model.margin_)
+    return sha256(b"".join(np.ascontiguousarray(each).tobytes() for each in arrays)).hexdigest()[:16]
+
+
+@contextmanager
+def watched(client: Any, every: float | None = None, at_most: int = 2) -> Any:
+    """Kill a worker now and then, where ``every`` is given; and see how much memory the largest one takes."""
+    found, over = {"deaths": 0, "largest": 0.0}, threading.Event()
+    rng = np.random.default_rng(0)
+
+    def watch() -> None:
+        last = time.monotonic()
+        while not over.wait(0.2):
+            alive = [
+                each for each in client.cluster.workers.values() if each.pid and each.worker_address in client.cluster.scheduler.workers
+            ]
+            for each in alive:
+                found["largest"] = max(found["largest"], _resident(each.pid))
+            if every is not None and alive and found["deaths"] < at_most and time.monotonic() - last > every:
+                last = time.monotonic()
+                with suppress(ProcessLookupError):
+                    os.kill(int(rng.choice([each.pid for each in alive])), signal.SIGKILL)
+                    found["deaths"] += 1
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        thread.join()
+
+
+def _resident(pid: int) -> float:
+    """MiB that a process holds."""
+    with suppress(OSError, IndexError), open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20
+    return 0.0
+
+
+def fit_row(table: Table, who: str, data: Any, client: Any = None, **watch: Any) -> None:
+    """One whole fit."""
+    began = time.perf_counter()
+    if client is None:
+        model = ONMF(N_COMPONENTS).fit(data)
+        table.row(who, time.perf_counter() - began, None, None, bits(model))
+        return
+    with watched(client, **watch) as found:
+        model = ONMF(N_COMPONENTS).fit(data)
+    table.row(who, time.perf_counter() - began, found["deaths"], found["largest"], bits(model))
+
+
+def part_fit() -> None:
+    """Whole fits to what the workers hold."""
+    table = Table(FIT_COLUMNS)
+    table.header()
+    data = items(N_ITEMS)
+    for n in (1, 2):
+        with cluster(n) as client:
+            held = data.persist()
+            wait(held)
+            fit_row(table, f"{n} workers, held", held, client)
+            if n == 2:
+                X = np.concatenate(client.gather(sorted(futures_of(held), key=lambda future: future.key[1])))
+                del held
+    fit_row(table, "threads of one process, blocks of its own", X)
+
+
+def part_deaths() -> None:
+    """2 GB of chunks, a worker killed twice."""
+    table = Table(FIT_COLUMNS)
+    table.header()
+    with stored(2_000_000_000) as data, cluster(2) as client:
+        fit_row(table, "2 GB, undisturbed", data, client)
+        fit_row(table, "2 GB, killed twice", data, client, every=4.0)
+
+
+def part_memory() -> None:
+    """Data twice as large as what the workers may hold together."""
+    table = Table(FIT_COLUMNS)
+    table.header()
+    with dask.config.set({"array.chunk-size": "32MiB"}), stored(3_200_000_000) as data, cluster(2, memory_limit="800MB") as client:
+        fit_row(table, "3.2 GB, two workers of 800 MB, chunks of 32 MiB", data, client)
+
+
+def main() -> None:
+    """Run the parts that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=("pass", "fit", "deaths", "memory"), default=["pass", "fit", "deaths", "memory"])
+    parser.add_argument("--workers", nargs="+", type=int, default=[1, 2, 4], help="for the passes (%(default)s)")
+    options = parser.parse_args()
+    dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"})
+    print(machine(), "\n")
+    for part in options.parts:
+        {"pass": lambda: part_pass(options.workers), "fit": part_fit, "deaths": part_deaths, "memory": part_memory}[part]()
+        print()
+
+
+if __name__ == "__main__":
+    main()
