@@ -8,14 +8,19 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._common.validation import check_count
+from .._common.typing import Array
+from .._common.validation import check_choice, check_count
 from ..exceptions import InvalidInputError
 
-__all__ = ["Term", "top_terms"]
+__all__ = ["Term", "distinctiveness", "top_terms"]
+
+
+# Decimals in which scores differ by more than rounding.
+ROUNDED = 12
 
 
 class Term(NamedTuple):
-    """A feature and its weight in a component.
+    """A feature, its weight in a component, and how far that weight tells the component from the others.
 
     Examples
     --------
@@ -27,10 +32,40 @@ class Term(NamedTuple):
 
     name: str
     weight: float
+    distinctiveness: float
 
 
-def top_terms(model: Any, feature_names: Any = None, *, n_terms: int = 10) -> list[list[Term]]:
-    """The features of largest weight in each component, largest first.
+def distinctiveness(components: Any) -> Array:
+    """How far each weight tells its component from the others: c log(c / c̄), with rows of unit norm and c̄ the mean of all components.
+
+    Summed over features it is a divergence of the component from the mean one. A feature that all components have in equal measure scores
+    0, one that others have more of scores below; of features that one component alone has, the heaviest scores most.
+
+    Parameters
+    ----------
+    components : array-like of shape (n_components, n_features)
+
+    Returns
+    -------
+    scores : ndarray of shape (n_components, n_features)
+
+    Examples
+    --------
+    >>> from orthonmf.model.terms import distinctiveness
+    >>> distinctiveness([[4.0, 3.0, 0.0], [4.0, 0.0, 3.0]]).round(2)
+    array([[0.  , 0.42, 0.  ],
+           [0.  , 0.  , 0.42]])
+    """
+    rows = np.asarray(components, dtype=np.float64)
+    size = np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = np.divide(rows, size, out=np.zeros_like(rows), where=size > 0)
+    ratio = np.divide(rows, rows.mean(axis=0), out=np.ones_like(rows), where=rows > 0)
+    scores: Array = rows * np.log(ratio)
+    return scores
+
+
+def top_terms(model: Any, feature_names: Any = None, *, n_terms: int = 10, by: str = "distinctiveness") -> list[list[Term]]:
+    """The features that tell each component from the others, the most distinctive first; or those of largest weight.
 
     Parameters
     ----------
@@ -40,10 +75,13 @@ def top_terms(model: Any, feature_names: Any = None, *, n_terms: int = 10) -> li
         Names of the features; by default those the pipeline gives, those seen in fit, or x0, x1, …
     n_terms : int, default=10
         At most this many for a component. A feature of weight zero is never among them.
+    by : {"distinctiveness", "weight"}, default="distinctiveness"
+        What comes first. By weight, features that all components have lead all lists. Of features that tell as much (all of them, where
+        there is one component) the heavier comes first.
 
     Returns
     -------
-    terms : list of lists of (name, weight)
+    terms : list of lists of (name, weight, distinctiveness)
         One list for each component.
 
     Examples
@@ -57,16 +95,19 @@ def top_terms(model: Any, feature_names: Any = None, *, n_terms: int = 10) -> li
     [['apple', 'pear'], ['bolt', 'nut']]
     """
     check_count("n_terms", n_terms, least=1)
+    check_choice("by", by, ("distinctiveness", "weight"))
     factors = model[-1] if isinstance(model, Pipeline) else model
     check_is_fitted(factors)
     components = np.asarray(factors.components_)
     names = _names(model, factors, feature_names, components.shape[1])
-    order = np.argsort(-components, axis=1, kind="stable")[:, :n_terms]
-    least = np.finfo(components.dtype).eps * components.max(axis=1, initial=0)  # what is left by rounding is no weight
-    return [
-        [Term(str(names[i]), float(row[i])) for i in best if row[i] > floor]
-        for row, best, floor in zip(components, order, least, strict=True)
-    ]
+    scores = distinctiveness(components)
+    least = np.finfo(components.dtype).eps * components.max(axis=1, initial=0, keepdims=True)  # what is left by rounding is no weight
+    first = np.where(components > least, scores if by == "distinctiveness" else components, -np.inf)
+    found = []
+    for row, score, keys in zip(components, scores, first, strict=True):
+        best = np.lexsort((-row, -keys.round(ROUNDED)))[:n_terms]
+        found.append([Term(str(names[i]), float(row[i]), float(score[i])) for i in best if np.isfinite(keys[i])])
+    return found
 
 
 def _names(model: Any, factors: Any, given: Any, n_features: int) -> Any:

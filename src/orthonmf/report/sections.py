@@ -159,7 +159,7 @@ def certainty(model: Any) -> str:
 
 def _card(model: Any, j: int, leading: list[Term], item_names: list[str] | None) -> str:
     size, share = int(model.counts_[j]), model.counts_[j] / max(len(model.labels_), 1)
-    top = leading[0].weight if leading else 1.0
+    top = max((term.weight for term in leading), default=1.0)
     lines = "".join(
         f'<li>{name(term.name)}{pictures.weight_bar(term.weight / top)}<span class="value">{number(term.weight, 3)}</span></li>'
         for term in leading
