@@ -22,4 +22,11 @@ def test_every_error_is_ours_and_of_the_built_in_kind(name):
 
 
 def test_the_list_is_complete():
-    assert set(exceptions.__all__) == {*BUILT_IN, "OrthonmfError", "CheckpointWarning", "DistributedWarning", "NothingStandsOutWarning"}
+    assert set(exceptions.__all__) == {
+        *BUILT_IN,
+        "OrthonmfError",
+        "CheckpointWarning",
+        "DistributedWarning",
+        "NothingStandsOutWarning",
+        "UnitsWarning",
+    }

@@ -11,7 +11,7 @@ from scipy import sparse
 import orthonmf
 from orthonmf import ONMF
 from orthonmf.datasets import make_onmf
-from orthonmf.exceptions import InvalidInputError, MissingExtraError
+from orthonmf.exceptions import InvalidInputError, MissingExtraError, UnitsWarning
 
 DATA = make_onmf(30, 6, 3, noise=0.5, random_state=0)
 
@@ -153,7 +153,7 @@ def assert_same(read, written):
 
 def test_a_failed_fit_writes_nothing():
     adata = cells(-DATA.X)
-    with pytest.raises(InvalidInputError, match="Negative values"):
+    with pytest.raises(InvalidInputError, match="negative numbers, the least"):
         orthonmf.tl.onmf(adata)
     assert len(adata.uns) == len(adata.obsm) == 0
 
@@ -200,3 +200,43 @@ def test_without_anndata_the_extra_is_named(monkeypatch):
 def test_importing_the_package_imports_no_extra():
     code = "import sys, orthonmf.tl, orthonmf.pl; print([m for m in ('anndata', 'polars', 'matplotlib') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+class TestWhatIsFactorised:
+    @pytest.fixture
+    def scaled(self):
+        """Counts in .raw and in a layer, and what was centred in .X."""
+        counts = anndata.AnnData(np.random.default_rng(0).poisson(np.repeat([[1, 9, 1, 1], [9, 1, 1, 3]], 20, axis=0)).astype(float))
+        adata = counts.copy()
+        adata.raw, adata.layers["counts"] = counts, counts.X.copy()
+        adata.X = counts.X - counts.X.mean(axis=0)
+        return adata
+
+    def test_negative_numbers_are_refused_with_where_others_are(self, scaled):
+        with pytest.raises(InvalidInputError, match=r"centred or scaled.*try layer='counts' or use_raw=True\."):
+            orthonmf.tl.onmf(scaled, 2)
+
+    def test_raw(self, scaled):
+        raw, layer = orthonmf.tl.onmf(scaled, 2, use_raw=True, copy=True), orthonmf.tl.onmf(scaled, 2, layer="counts", copy=True)
+        np.testing.assert_array_equal(raw.obsm["X_onmf"], layer.obsm["X_onmf"])
+        assert raw.uns["onmf"]["params"]["use_raw"]
+
+    def test_raw_of_the_genes_that_are_there(self, scaled):
+        assert orthonmf.tl.onmf(scaled[:, 1:3].copy(), 2, use_raw=True, copy=True).varm["onmf"].shape == (2, 2)
+
+    def test_raw_that_is_not_there_or_beside_a_layer(self, scaled):
+        with pytest.raises(InvalidInputError, match="exclude each other"):
+            orthonmf.tl.onmf(scaled, 2, use_raw=True, layer="counts")
+        del scaled.raw
+        with pytest.raises(InvalidInputError, match=r"adata\.raw is empty"):
+            orthonmf.tl.onmf(scaled, 2, use_raw=True)
+
+    def test_genes_in_other_units(self, scaled):
+        scaled.layers["counts"][:, 2] *= 1e4
+        with pytest.warns(UnitsWarning, match=r"Feature '2' holds 100% of the squared numbers.*normalize='max'"):
+            orthonmf.tl.onmf(scaled, 2, layer="counts")
+        orthonmf.tl.onmf(scaled, 2, layer="counts", normalize="max")
+        assert scaled.uns["onmf"]["params"]["normalize"] == "max"
+        labels = scaled.obs["onmf"].cat.codes.to_numpy()
+        assert len(set(labels[:20])) == len(set(labels[20:])) == 1
+        assert labels[0] != labels[20]

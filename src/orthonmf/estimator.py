@@ -36,6 +36,7 @@ from .model.factorization import Factorization, named
 from .model.factors import Assigned, Factors, one_per_row, weights
 from .model.invariants import contradiction, malformed
 from .model.posterior import Mixture, fit_mixture, margins, posterior
+from .model.preparation import Preparation
 from .passes.base import host
 from .progress import CallbackSupport, Monitor, Reporter, history, in_units, with_callbacks
 from .search.bounded import REGISTRY as SOLVERS
@@ -218,6 +219,8 @@ class ONMF(CallbackSupport, Factorization):
     """
 
     margin_: Array | None
+    #: What was done to the data before; new ones get the same on the command line.
+    _preparation: Preparation | None = None
 
     def __init__(
         self,

@@ -17,6 +17,7 @@ __all__ = [
     "ModelFormatError",
     "NothingStandsOutWarning",
     "OrthonmfError",
+    "UnitsWarning",
 ]
 
 
@@ -167,4 +168,16 @@ class NothingStandsOutWarning(UserWarning):
     ...     model = ONMF().fit(X)
     >>> model.n_components_, [warning.category.__name__ for warning in caught]
     (1, ['NothingStandsOutWarning'])
+    """
+
+
+class UnitsWarning(UserWarning):
+    """A few features hold almost all of the data, as when features have different units.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from orthonmf.exceptions import UnitsWarning
+    >>> warnings.simplefilter("ignore", UnitsWarning)  # it is meant so
+    >>> warnings.resetwarnings()
     """

@@ -5,6 +5,7 @@ Nothing here imports anndata or pandas before it is called: ``import orthonmf`` 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,10 @@ import numpy as np
 
 from ._common.typing import Array, Labels
 from .estimator import ONMF
-from .exceptions import InvalidInputError, MissingExtraError
+from .exceptions import InvalidInputError, MissingExtraError, UnitsWarning
 from .model.certificate import Certificate
+from .model.preparation import Preparation
+from .model.units import uneven
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -29,7 +32,9 @@ def onmf(
     n_components: int | str = "auto",
     *,
     layer: str | None = None,
+    use_raw: bool = False,
     mask_var: Any = None,
+    normalize: str | None = None,
     key_added: str = "onmf",
     copy: bool = False,
     **params: Any,
@@ -45,8 +50,13 @@ def onmf(
         Number of components, or how to find it; see `orthonmf.ONMF`.
     layer : str or None, default=None
         The layer to factorise; None takes ``adata.X``.
+    use_raw : bool, default=False
+        Whether to factorise ``adata.raw``, of the genes that ``adata`` has: there the numbers are before they were centred or scaled.
     mask_var : str, array-like of bool or None, default=None
         The genes to use: the name of a column of ``adata.var``, such as "highly_variable", or one bool for each gene. None takes all.
+    normalize : str or None, default=None
+        What is done to the numbers first: "max", "std", "l2", "log1p", "tfidf", or several joined by commas, in this order; see
+        `orthonmf.model.preparation`.
     key_added : str, default="onmf"
         Under which name the results are stored.
     copy : bool, default=False
@@ -94,9 +104,13 @@ def onmf(
     """
     _check(adata)
     used = _used_genes(adata, mask_var)
-    X = _matrix(adata, layer)
+    X = _matrix(adata, layer, use_raw=use_raw)
     model = ONMF(n_components, **params)
     chosen = X if used.all() else X[:, used]
+    if normalize is not None:
+        model._preparation, chosen = Preparation.of(normalize, chosen)
+    elif (sentence := uneven(chosen, adata.var_names[used], "normalize='max', or 'std'")) is not None:
+        warnings.warn(f"{sentence[0].upper()}{sentence[1:]}", UnitsWarning, stacklevel=2)
     T = model.fit_transform(chosen)
     target = adata.copy() if copy else adata
     _forget(target, key_added)
@@ -110,7 +124,7 @@ def onmf(
         target.var[key_added] = _categories(_spread(model.labels_ + 1, used) - 1, model.n_components_)
         margin = model._certainty(chosen, model.labels_)["margin"]
         target.var[f"{key_added}_margin"] = np.where(used, _spread(margin, used), np.nan)
-    target.uns[key_added] = _summary(model, layer, mask_var)
+    target.uns[key_added] = _summary(model, {"layer": layer, "use_raw": use_raw or None, "mask_var": mask_var, "normalize": normalize})
     return target if copy else None
 
 
@@ -125,7 +139,26 @@ def _check(adata: Any) -> None:
         raise InvalidInputError(f"adata is backed by {adata.filename}; expected one in memory. Pass adata.to_memory().")
 
 
-def _matrix(adata: AnnData, layer: str | None) -> Any:
+def _matrix(adata: AnnData, layer: str | None, *, use_raw: bool) -> Any:
+    """The numbers that are asked for, which must not be negative."""
+    X = _found(adata, layer, use_raw=use_raw)
+    if X.shape[0] and X.shape[1] and X.min() < 0:
+        elsewhere = [f"layer={name!r}" for name in sorted(adata.layers) if name != layer]
+        elsewhere += ["use_raw=True"] if adata.raw is not None and not use_raw else []
+        raise InvalidInputError(
+            f"adata has negative numbers, the least {float(X.min()):.3g}: it was centred or scaled. Nonnegative ones are expected; try "
+            + (f"{' or '.join(elsewhere)}." if elsewhere else "the counts, or their log1p, from before that.")
+        )
+    return X
+
+
+def _found(adata: AnnData, layer: str | None, *, use_raw: bool) -> Any:
+    if use_raw:
+        if layer is not None:
+            raise InvalidInputError(f"use_raw=True and layer={layer!r} exclude each other; pass one of them.")
+        if adata.raw is None:
+            raise InvalidInputError("use_raw=True, but adata.raw is empty; pass a layer, or use_raw=False for adata.X.")
+        return adata.raw[:, adata.var_names].X
     if layer is not None and layer not in adata.layers:
         raise InvalidInputError(f"layer={layer!r} is not in adata; expected one of {sorted(adata.layers)}, or None for adata.X.")
     X = adata.X if layer is None else adata.layers[layer]
@@ -182,9 +215,9 @@ def _categories(codes: Labels, n_components: int) -> Any:
     return pd.Categorical.from_codes(codes, categories=[str(j) for j in range(n_components)])
 
 
-def _summary(model: ONMF, layer: str | None, mask_var: Any) -> dict[str, Any]:
+def _summary(model: ONMF, asked: dict[str, Any]) -> dict[str, Any]:
     """What is stored in ``uns``: strings, numbers, arrays and dicts of them, which .h5ad can hold; what is None is left out."""
-    params = {**model.get_params(), "layer": layer, "mask_var": mask_var}
+    params = {**model.get_params(), **asked}
     return {
         "params": {name: _storable(value) for name, value in params.items() if value is not None},
         "n_components": model.n_components_,

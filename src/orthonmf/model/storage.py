@@ -25,6 +25,7 @@ from .archive import Archive, naming, read, write
 from .certificate import Certificate
 from .invariants import ARRAYS, OPTIONAL, contradiction, misfit
 from .posterior import Mixture
+from .preparation import STEPS, Preparation
 
 __all__ = ["FORMAT", "load", "save"]
 
@@ -43,6 +44,7 @@ _OPTIONAL = {
     "_upper": ("fi", "b"),
     "_mixture.centers": ("f", "kp"),
     "_mixture.share": ("f", "k"),
+    "_preparation.numbers": ("f", "up"),
 }
 _COLUMNS = {
     "beta": ("f", "t"),
@@ -66,7 +68,7 @@ _EVERY = {**ARRAYS, **{f"history.{name}": spec for name, spec in _HISTORY.items(
 
 @dataclass(frozen=True)
 class _Fitted:
-    """The fitted attributes that are no arrays. Six are None where the model has none; older files lack the last four."""
+    """The fitted attributes that are no arrays. Seven are None where the model has none; older files lack the last five."""
 
     n_components_: int
     n_features_in_: int
@@ -81,6 +83,7 @@ class _Fitted:
     total_size: float | None = None
     mixture_deviation: float | None = None
     data_digest_: str | None = None
+    preparation: tuple[str, ...] | None = None
 
 
 # The attributes of a model that go by the same name here.
@@ -194,6 +197,7 @@ def _document(model: ONMF) -> dict[str, Any]:
         "bounds_penalty": None if bounds is None else float(bounds.penalty),
         "total_size": model._total_size,
         "mixture_deviation": None if mixture is None else mixture.deviation,
+        "preparation": None if model._preparation is None else model._preparation.names,
     }
     claims = {field.name: getattr(model.certificate_, field.name) for field in fields(Certificate) if field.name != "bounds"}
     return {
@@ -218,6 +222,7 @@ def _arrays(model: ONMF) -> dict[str, Array]:
         "_upper": None if bounds is None else bounds.upper,
         "_mixture.centers": None if mixture is None else mixture.centers,
         "_mixture.share": None if mixture is None else mixture.share,
+        "_preparation.numbers": None if model._preparation is None else model._preparation.numbers,
     }
     ragged = {name: Ragged.of(history[name], np.zeros((0, 2) if spec[1] == "x2" else 0, spec[0] + "8")) for name, spec in _RAGGED.items()}
     annealing = {
@@ -282,7 +287,7 @@ def _restored(archive: Archive, cls: type[Model]) -> Model:
         setattr(model, name, arrays[name])
     for name in OPTIONAL:
         setattr(model, name, arrays.get(name))
-    model._bounds, model._mixture = bounds, _mixture(fitted, arrays)
+    model._bounds, model._mixture, model._preparation = bounds, _mixture(fitted, arrays), _preparation(fitted, arrays)
     model._total_size = fitted.total_size
     # Older files have these where nobody reads them.
     if model.orthogonal == "features":
@@ -332,6 +337,16 @@ def _mixture(fitted: _Fitted, arrays: dict[str, Array]) -> Mixture | None:
     if centers is None or share is None or deviation is None:
         raise ModelFormatError("It has a part of what probabilities are made of; expected all or none.")
     return Mixture(centers, share, deviation)
+
+
+def _preparation(fitted: _Fitted, arrays: dict[str, Array]) -> Preparation | None:
+    names, numbers = fitted.preparation, arrays.get("_preparation.numbers")
+    if names is None and numbers is None:
+        return None
+    known = names is not None and set(names) <= set(STEPS)
+    if not known or numbers is None or len(numbers) != sum(STEPS[name][1] is not None for name in names or ()):
+        raise ModelFormatError("What it says of how the data were prepared does not fit together.")
+    return Preparation(tuple(names or ()), numbers)
 
 
 def _history(arrays: dict[str, Array]) -> dict[str, Any]:
