@@ -16,7 +16,7 @@ __all__ = ["Term", "distinctiveness", "top_terms"]
 
 
 # Decimals in which scores differ by more than rounding.
-ROUNDED = 12
+SCORE_DECIMALS = 12
 
 
 class Term(NamedTuple):
@@ -105,7 +105,7 @@ def top_terms(model: Any, feature_names: Any = None, *, n_terms: int = 10, by: s
     first = np.where(components > least, scores if by == "distinctiveness" else components, -np.inf)
     found = []
     for row, score, keys in zip(components, scores, first, strict=True):
-        best = np.lexsort((-row, -keys.round(ROUNDED)))[:n_terms]
+        best = np.lexsort((-row, -keys.round(SCORE_DECIMALS)))[:n_terms]
         found.append([Term(str(names[i]), float(row[i]), float(score[i])) for i in best if np.isfinite(keys[i])])
     return found
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -63,22 +62,12 @@ class _Failure:
     words: str
 
 
-def _guarded(function: Callable[..., Any], block: Any, arguments: tuple[Any, ...]) -> tuple[str, Any]:
-    """Who answers; and the answer, or why there is none: an exception as such would be tried again, and lose its chunk's number."""
+def _guarded(function: Callable[..., Any], block: Any, arguments: tuple[Any, ...]) -> Any:
+    """The answer, or why there is none: an exception as such would be tried again, and lose its chunk's number."""
     try:
-        return _worker(), function(block, *arguments)
+        return function(block, *arguments)
     except Exception as error:
-        return _worker(), _Failure(error if isinstance(error, OrthonmfError) else None, f"{type(error).__name__}: {error}")
-
-
-def _worker() -> str:
-    """The address of the worker that this is, if it is one."""
-    try:
-        from distributed import get_worker
-
-        return str(get_worker().address)
-    except (ImportError, ValueError):
-        return ""
+        return _Failure(error if isinstance(error, OrthonmfError) else None, f"{type(error).__name__}: {error}")
 
 
 def _client() -> Any:
@@ -120,8 +109,6 @@ class Cluster:
 
     def __init__(self, array: Any) -> None:
         self.blocks = _blocks(array)
-        #: Who answered last for each chunk: what it remembers of it saves time.
-        self.known: dict[int, str] = {}
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -135,10 +122,10 @@ class Cluster:
         """
         client = _client()
         if client is not None:
-            return _Round(client, self, name, function, calls, check).answers()
+            return _Round(client, self.blocks, name, function, calls, check).answers()
         tasks = [delayed(_guarded, pure=False)(function, self.blocks[number], arguments) for number, arguments in calls]
         check()
-        return (_answered(number, answer) for (number, _), (_, answer) in zip(calls, compute(*tasks), strict=True))
+        return (_answered(number, answer) for (number, _), answer in zip(calls, compute(*tasks), strict=True))
 
 
 def _blocks(array: Any) -> list[Any]:
@@ -193,14 +180,13 @@ class _Round:
     def __init__(
         self,
         client: Any,
-        cluster: Cluster,
+        blocks: list[Any],
         name: str,
         function: Callable[..., Any],
         calls: Sequence[tuple[int, tuple[Any, ...]]],
         check: Callable[[], None],
     ) -> None:
-        self._client, self._blocks, self._function, self._calls, self._check = client, cluster.blocks, function, calls, check
-        self._known, self._room = cluster.known, Counter[str]()
+        self._client, self._blocks, self._function, self._calls, self._check = client, blocks, function, calls, check
         self._name = f"orthonmf-{name}-{uuid4().hex}"
         self._finished: SimpleQueue[tuple[int, int]] = SimpleQueue()
         self._futures: dict[int, Any] = {}
@@ -213,8 +199,6 @@ class _Round:
         """Of all calls, in order."""
         waiting: dict[int, Any] = {}
         try:
-            share = -(-len(self._calls) // max(len(workers := self._alive() or set()), 1))
-            self._room.update(dict.fromkeys(workers, share))
             for place in range(len(self._calls)):
                 self._submit(place)
             for place in range(len(self._calls)):
@@ -233,29 +217,11 @@ class _Round:
         if getattr(block, "status", "") == "error":
             self._client.retry([block])
         # A fresh name: under the old one dask knows that it failed.
-        key, liked = f"{self._name}-{number}-{tries}", self._liked(number) if isinstance(block, Loader) else {}
-        future = self._client.submit(_guarded, self._function, block, arguments, key=key, pure=False, **liked)
+        future = self._client.submit(
+            _guarded, self._function, block, arguments, key=f"{self._name}-{number}-{tries}", pure=False, fifo_timeout=0
+        )
         self._futures[place] = future
         future.add_done_callback(lambda _: self._finished.put((place, tries)))
-
-    def _liked(self, number: int) -> dict[str, Any]:
-        """Who would do best, if not too many chunks are theirs: a wish, since any worker may do it."""
-        worker = self._known.get(number, "")
-        if self._room[worker] <= 0:
-            return {}
-        self._room[worker] -= 1
-        return {"workers": [worker], "allow_other_workers": True}
-
-    def _alive(self) -> set[str] | None:
-        """The workers there are; None where the scheduler is out of reach."""
-        if self._client.status != "running":
-            return None
-        try:
-            return set(self._client.scheduler_info()["workers"])
-        except BaseException as error:
-            if not isinstance(error, (OSError, RuntimeError, *_passing())):
-                raise
-            return None
 
     def _collect(self, waiting: dict[int, Any]) -> None:
         """Take the answers that have come, or see to it that one comes."""
@@ -275,9 +241,8 @@ class _Round:
                 self._again(place, answer)
                 continue
             if isinstance(answer, Exception):  # raised while the chunk itself was computed, before it came to us
-                answer = "", _Failure(None, f"{type(answer).__name__}: {answer}")
-            self._known[number] = answer[0]
-            waiting[place] = _answered(number, answer[1])
+                answer = _Failure(None, f"{type(answer).__name__}: {answer}")
+            waiting[place] = _answered(number, answer)
             self._answered, self._trouble = monotonic(), ""
             del self._futures[place]
 
@@ -314,7 +279,13 @@ class _Round:
     def _look(self) -> None:
         """See whether there is still somebody to wait for."""
         self._check()
-        now, workers = monotonic(), self._alive()
+        now, workers = monotonic(), None
+        if self._client.status == "running":
+            try:
+                workers = set(self._client.scheduler_info()["workers"])
+            except BaseException as error:
+                if not isinstance(error, (OSError, RuntimeError, *_passing())):
+                    raise
         if workers is None:
             if now - max(self._seen, self._answered) > SCHEDULER_SECONDS:
                 raise DistributedFitError(
