@@ -216,7 +216,7 @@ def test_workers_that_round_differently_are_told_of(no_client, stored, monkeypat
 # -- deaths -----------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("held", ["loaded by every task", "held by the workers"])
+@pytest.mark.parametrize("held", ["loaded by every task", pytest.param("held by the workers", marks=pytest.mark.long)])
 def test_workers_that_are_killed_change_no_bit(stored, held):
     with local_cluster() as client:
         data = stored if held.startswith("loaded") else stored.persist()
