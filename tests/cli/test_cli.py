@@ -70,7 +70,7 @@ def test_errors_are_a_line_and_exit_code_2(arguments, message, matrix, capfd):
     ("content", "message"),
     [
         ("a,b\n", "there is no line under the header"),
-        ("a,b\n1,x\n", "line 2, column 2 is 'x', not a number"),
+        ("a,b\n1,x\n", "line 2, column 2 ('b') is 'x', not a number"),
         ("a,b\n1,2\n3\n", "line 3 has 1 columns, those before 2"),
         ("a,b\n1,-2\n", "Negative values in data"),
     ],
