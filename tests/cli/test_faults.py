@@ -189,7 +189,10 @@ def test_unusable_options_are_one_line(options, message, matrix, tmp_path, capfd
 @pytest.mark.parametrize("command", ["fit", "rank", "predict", "verify", "report", "compare", "reproduce", "demo"])
 def test_help_shows_examples(command, capfd):
     assert main([command, "--help"]) == 0
-    assert f"Examples:\n    orthonmf {command}" in capfd.readouterr().out
+    told = capfd.readouterr().out
+    assert f"Examples:\n    orthonmf {command}" in told
+    assert main([command, "-h"]) == 0
+    assert capfd.readouterr().out == told
 
 
 def test_version(capfd):
@@ -206,7 +209,7 @@ def test_existing_output_needs_force_and_is_refused_before_any_work(matrix, fitt
     def work(*args, **kwargs):
         raise AssertionError("data were read")
 
-    monkeypatch.setattr(orthonmf.cli.fit, "read", work)
+    monkeypatch.setattr("orthonmf.cli._data.read", work)
     assert main(["fit", str(matrix), "--out", str(fitted)]) == 2
     assert "model.onmf exists; add --force to replace it, or choose another --out" in one_line(capfd)
     (tmp_path / "other").mkdir()

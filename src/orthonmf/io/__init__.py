@@ -13,7 +13,7 @@ from pathlib import Path
 from .._common.registry import imported
 from ..exceptions import InvalidInputError, OrthonmfError
 from .base import Data
-from .columns import Columns
+from .columns import ALL, Columns
 from .packed import PACKS
 from .table import as_csv, read_names, write_table
 
@@ -93,7 +93,7 @@ def read(path: str | os.PathLike[str], *, key: str | None = None, columns: Colum
     (['Ann', 'Bob'], ['apples', 'pears'])
     """
     path = Path(path)
-    where, columns = place(path), columns or Columns()
+    where, columns = place(path), columns or ALL
     reader = imported(where)
     with named(str(path)):
         if where not in _TABLES:

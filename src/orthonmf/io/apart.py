@@ -29,12 +29,13 @@ import numpy as np
 from scipy import sparse
 
 from .. import exceptions
+from .._common.files import STDIN
 from .._common.typing import Array
 from ..exceptions import InvalidInputError, OrthonmfError
 from . import named, place, table, text
 from . import read as read_here
 from .base import Data, compressed, texts
-from .columns import Columns
+from .columns import ALL, Columns
 from .packed import PACKED
 
 __all__ = ["read", "read_names"]
@@ -44,8 +45,6 @@ SECONDS, GIB = "ORTHONMF_READ_SECONDS", "ORTHONMF_READ_GIB"
 LEAST_SECONDS = 60.0
 # Read in this process: what is parsed here, and what is mapped.
 HARMLESS = ("orthonmf.io.text:read", "orthonmf.io.npy:read")
-# The name for standard input.
-STDIN = Path("-")
 # What the new process runs; a package that is not installed is where this one is.
 PROGRAM = """
 import sys
@@ -59,10 +58,10 @@ def read(path: str | os.PathLike[str], *, key: str | None = None, columns: Colum
     """As ``orthonmf.io.read``, by a process of its own where the file could end this one; a dash is standard input, as text."""
     path = Path(path)
     if path == STDIN:
-        return _of_stdin(columns or Columns())
+        return _of_stdin(columns or ALL)
     if place(path) in HARMLESS and path.suffix.lower() not in PACKED:
         return read_here(path, key=key, columns=columns)
-    answer = _asked("matrix", path, _size(path), json.dumps({"key": key, "columns": asdict(columns or Columns())}))
+    answer = _asked("matrix", path, _size(path), json.dumps({"key": key, "columns": asdict(columns or ALL)}))
     head, arrays = answer.head, answer.arrays
     X = compressed("csr", tuple(arrays), tuple(head["shape"])) if head["sparse"] else arrays[0]  # type: ignore[arg-type]
     return Data(X, head["rows"], head["columns"])

@@ -10,7 +10,7 @@ import numpy as np
 from .._common.typing import Array
 from ..exceptions import InvalidInputError
 from .base import Data, needs, texts
-from .columns import Columns, typed
+from .columns import ALL, Columns, typed
 
 # How pandas calls an index without a name.
 _INDEX = "__index_level_"
@@ -18,7 +18,7 @@ _INDEX = "__index_level_"
 _FILES = (b"ARROW1", b"FEA1")
 
 
-def read(path: Path, key: str | None = None, columns: Columns = Columns()) -> Data:  # noqa: B008 (it is frozen)
+def read(path: Path, key: str | None = None, columns: Columns = ALL) -> Data:
     """The columns of numbers, with their names."""
     needs("pyarrow", path.suffix.lower())
     import pyarrow.feather

@@ -56,7 +56,7 @@ class Columns:
 
     def __bool__(self) -> bool:
         """Whether anything is asked for."""
-        return self != Columns()
+        return self != ALL
 
     def chosen(self, heads: Sequence[str], names: int | None = None) -> Choice:
         """The places of the columns under these heads; ``names`` is the place of the column that would name the rows by itself."""
@@ -84,6 +84,10 @@ class Columns:
         choice = self.chosen(data.column_names.tolist())
         rows = data.row_names if choice.names is None else _as_names(data.X[:, [choice.names]])
         return Data(data.X[:, choice.kept], rows, data.column_names[choice.kept])
+
+
+# Nothing is asked for.
+ALL = Columns()
 
 
 def listed(names: Iterable[str]) -> str:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from .arrow import matrix
 from .base import Data, needs
-from .columns import Columns
+from .columns import ALL, Columns
 
 
-def read(path: Path, key: str | None = None, columns: Columns = Columns()) -> Data:  # noqa: B008 (it is frozen)
+def read(path: Path, key: str | None = None, columns: Columns = ALL) -> Data:
     """The columns of numbers, with their names."""
     needs("pyarrow", ".parquet")
     import pyarrow.parquet as pq

@@ -39,7 +39,7 @@ import numpy as np
 
 from ..exceptions import InvalidInputError
 from .base import Data, texts
-from .columns import Choice, Columns, typed
+from .columns import ALL, Choice, Columns, typed
 from .packed import opened
 from .table import unguarded
 
@@ -58,7 +58,7 @@ _COMMENT = re.compile(rb"#+[ \t]*([^\r\n]*)")
 SUFFIXES = (".csv", ".tsv", ".txt")
 
 
-def read(path: Path, key: str | None = None, columns: Columns = Columns()) -> Data:  # noqa: B008 (it is frozen)
+def read(path: Path, key: str | None = None, columns: Columns = ALL) -> Data:
     """The matrix of the file."""
     content, name = opened(path)
     if not name.endswith(SUFFIXES):

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from .base import Data, chosen, needs
-from .columns import Columns
+from .columns import ALL, Columns
 from .text import Row, parsed
 
 # Cells are no text, so that nothing separates them.
 _NO_MARK = ""
 
 
-def read(path: Path, key: str | None = None, columns: Columns = Columns()) -> Data:  # noqa: B008 (it is frozen)
+def read(path: Path, key: str | None = None, columns: Columns = ALL) -> Data:
     """The first sheet, or the one named ``key``."""
     openpyxl = needs("openpyxl", ".xlsx")
     with path.open("rb") as file, closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
