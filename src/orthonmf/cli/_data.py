@@ -31,7 +31,8 @@ class Taken:
         if self.names is None:
             data = read(path, key=self.key, columns=self.columns)
         else:
-            data = self.columns.of(_named(read(path, key=self.key), self.names, source(path)))
+            names = _lines(self.names)
+            data = self.columns.of(_named(read(path, key=self.key), names, self.names, source(path)))
         return _transposed(data) if self.transpose else data
 
 
@@ -70,11 +71,10 @@ def _words(option: str, text: str | None) -> tuple[str, ...]:
     return names
 
 
-def _named(data: Data, path: Path, where: str) -> Data:
-    """The same with the names of a file."""
+def _named(data: Data, names: Array, path: Path, where: str) -> Data:
+    """The same with the names of the file ``path``."""
     if data.column_names is not None:
         raise InvalidInputError(f"{where} has names of its columns ({listed(data.column_names[:3])}); leave --names out.")
-    names = _lines(path)
     if len(names) != data.X.shape[1]:
         raise InvalidInputError(f"--names {path} holds {len(names)} names, {where} has {data.X.shape[1]} columns; expected one for each.")
     return replace(data, column_names=names)

@@ -37,8 +37,8 @@ def verify(
     matrix = matched(loaded, wanted.read(data), source(data))
     if loaded.orthogonal == "samples" and len(loaded.labels_) != matrix.X.shape[0]:
         warn(
-            f"{source(data)} has {matrix.X.shape[0]} rows, the model was fitted on {len(loaded.labels_)}: claims about its own data may fail "
-            "here."
+            f"{source(data)} has {matrix.X.shape[0]} rows, the model was fitted on {len(loaded.labels_)}: claims about its own data may "
+            "fail here."
         )
     with names_checked():
         certificate = loaded.verify(matrix.X)
