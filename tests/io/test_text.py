@@ -88,6 +88,7 @@ def test_every_way_to_write_the_same_table_is_read(tmp_path, name, content):
         ("# a,b\n# c\n1,2\n", None, None, [[1, 2]]),
         ("id,a\n#1,5\n", ["#1"], ["a"], [[5]]),  # under the header nothing is a comment
         ("a,b,c\nTRUE,false,3\nFalse,Yes,4\n", None, ["a", "b", "c"], [[1, 0, 3], [0, 1, 4]]),
+        ("a,b\n1,yes\n2,no\n", None, ["a", "b"], [[1, 1], [2, 0]]),  # behind a number
         ("true,false\nfalse,true\n", None, None, [[1, 0], [0, 1]]),
         ("s1,true,2\ns2,no,3\n", ["s1", "s2"], None, [[1, 2], [0, 3]]),
         ("vote,yes,no\nno,1,2\n", ["no"], ["yes", "no"], [[1, 2]]),  # names

@@ -14,7 +14,7 @@ from .._common.registry import imported
 from ..exceptions import InvalidInputError, OrthonmfError
 from .base import Data
 from .columns import ALL, Columns
-from .packed import PACKS
+from .packed import PACKED, PACKS
 from .table import as_csv, read_names, write_table
 
 __all__ = ["REGISTRY", "Columns", "Data", "as_csv", "read", "read_names", "write_table"]
@@ -135,7 +135,8 @@ def place(path: Path) -> str:
 
 
 def _known() -> str:
-    return f"{', '.join(REGISTRY)}, or a folder with matrix.mtx"
+    plain = ", ".join(suffix for suffix in REGISTRY if not suffix.endswith(PACKED))
+    return f"{plain} (text also in {', '.join(PACKED)}; .mtx in .gz), or a folder with matrix.mtx"
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,9 +1,9 @@
 """Files read in a process of their own, which may die of them.
 
-HDF5, Parquet and MatrixMarket are read by libraries in C and C++, and compressed files may hold a thousand times their size: a damaged
-file can crash its reader, hold it up for ever, or take all memory. The command line therefore reads through this module. Plain text, which
-we parse ourselves, and .npy, which is mapped and not read, are read where they are asked for; all other files by a new Python process,
-under two limits that the kernel keeps:
+HDF5, Parquet, Feather and MatrixMarket are read by libraries in C and C++, and compressed files may hold a thousand times their size: a
+damaged file can crash its reader, hold it up for ever, or take all memory. The command line therefore reads through this module. Plain
+text, which we parse ourselves, and .npy, which is mapped and not read, are read where they are asked for; all other files by a new Python
+process, under two limits that the kernel keeps:
 
 - **Time**: a minute, and a second more for each MiB of the file; other than on Windows. ``ORTHONMF_READ_SECONDS`` sets another limit.
 - **Memory**: what the machine has; on Linux. ``ORTHONMF_READ_GIB`` sets another limit.
