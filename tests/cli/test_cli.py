@@ -50,8 +50,8 @@ def test_compare_on_a_csv_with_names(matrix, capfd):
     ("arguments", "message"),
     [
         (["{folder}/none.csv", "-k", "2"], "none.csv is not a file"),
-        (["{matrix}", "-k", "9"], "k=9 is not usable; expected 1 to 4, the number of samples"),
-        (["{matrix}", "-k", "0"], "k=0 is not usable"),
+        (["{matrix}", "-k", "9"], "-k 9 is not usable; expected 1 to 4, the number of samples"),
+        (["{matrix}", "-k", "0"], "-k 0 is not usable"),
         (["{matrix}", "-k", "2", "--methods", "nmff"], "method 'nmff' is not known"),
         (["{matrix}", "-k", "2", "--orthogonal", "rows"], "orthogonal='rows' is not known"),
         (["{matrix}", "-k", "2", "--runs", "0"], "runs=0 is not usable"),
@@ -70,7 +70,7 @@ def test_errors_are_a_line_and_exit_code_2(arguments, message, matrix, capfd):
     ("content", "message"),
     [
         ("a,b\n", "there is no line under the header"),
-        ("a,b\n1,x\n", "line 2, column 2 is 'x', not a number"),
+        ("a,b\n1,x\n", "line 2, column 2 ('b') is 'x', not a number"),
         ("a,b\n1,2\n3\n", "line 3 has 1 columns, those before 2"),
         ("a,b\n1,-2\n", "Negative values in data"),
     ],

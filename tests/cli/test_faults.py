@@ -48,9 +48,9 @@ def contents(folder):
             b"a,b\n1,5,2,5\n",
             "line 2 has 4 columns, those before 2; expected the same number in each. If its numbers have decimal",
         ),
-        ("data.csv", b"a;b\n1.234,5;2\n", "line 2, column 1 is '1.234,5'"),
-        ("data.csv", b"a,b\n1,nan\n", "line 2, column 2 is no finite number (nan)"),
-        ("data.csv", b"a,b\n1,1e400\n", "line 2, column 2 is no finite number (inf)"),
+        ("data.csv", b"a;b\n1.234,5;2\n", "line 2, column 1 ('a') is '1.234,5'"),
+        ("data.csv", b"a,b\n1,nan\n", "line 2, column 2 ('b') is 'nan': a missing value"),
+        ("data.csv", b"a,b\n1,1e400\n", "line 2, column 2 ('b') is no finite number (inf)"),
         ("data.csv", b"a,b\n1,-2\n2,1\n", "Negative values in data passed to ONMF: -2.0 at row 0, column 1"),
         ("data.npy", b"\x93NUMPY\x01\x00v", "data.npy cannot be read"),
         ("data.h5", b"\x89HDF\r\n\x1a\n", "data.h5 cannot be read"),
@@ -189,7 +189,10 @@ def test_unusable_options_are_one_line(options, message, matrix, tmp_path, capfd
 @pytest.mark.parametrize("command", ["fit", "rank", "predict", "verify", "report", "compare", "reproduce", "demo"])
 def test_help_shows_examples(command, capfd):
     assert main([command, "--help"]) == 0
-    assert f"Examples:\n    orthonmf {command}" in capfd.readouterr().out
+    told = capfd.readouterr().out
+    assert f"Examples:\n    orthonmf {command}" in told
+    assert main([command, "-h"]) == 0
+    assert capfd.readouterr().out == told
 
 
 def test_version(capfd):
@@ -206,7 +209,7 @@ def test_existing_output_needs_force_and_is_refused_before_any_work(matrix, fitt
     def work(*args, **kwargs):
         raise AssertionError("data were read")
 
-    monkeypatch.setattr(orthonmf.cli.fit, "read", work)
+    monkeypatch.setattr("orthonmf.cli._data.read", work)
     assert main(["fit", str(matrix), "--out", str(fitted)]) == 2
     assert "model.onmf exists; add --force to replace it, or choose another --out" in one_line(capfd)
     (tmp_path / "other").mkdir()

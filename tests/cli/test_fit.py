@@ -186,8 +186,13 @@ def test_a_terminal_sees_beta_and_components(matrix, tmp_path, monkeypatch, capf
 
 def test_a_failed_certificate_is_spoken_of_with_quiet_too(matrix, tmp_path, monkeypatch, capfd):
     monkeypatch.setattr("orthonmf.model.certificate.Certificate.holds", False)
-    assert main(["fit", str(matrix), "-k", "2", "--out", str(tmp_path / "parts"), "--quiet"]) == 0
+    command = ["fit", str(matrix), "-k", "2", "--out", str(tmp_path / "parts"), "--quiet"]
+    assert main(command) == 3
     assert "the certificate fails; orthonmf verify says where" in capfd.readouterr().err
+    assert (tmp_path / "parts" / "model.onmf").is_file()
+    assert main([*command, "--force", "--allow-uncertified"]) == 0
+    assert main(["fit", str(matrix), "-k", "2", "--out", str(tmp_path / "parts"), "--force", "--json"]) == 3
+    assert json.loads(capfd.readouterr().out)["certificate"]["holds"] is False
 
 
 def test_stopped_fit_is_written_within_its_bounds(tmp_path):

@@ -148,8 +148,9 @@ def test_whole_numbers_that_may_be_names_are_spoken_of(named, tmp_path, capfd):
     ("rows", "message"),
     [
         ("gene,a,b\ng1,1,2\n", "has no column 'c', which the model was fitted on"),
-        ("gene,a,b,c,d\ng1,1,2,0,4\n", "has a column 'd', which the model does not know"),
-        ("gene,a,c,b\ng1,1,2,0\n", "column 2 of numbers is 'c', in the fit it was 'b'"),
+        ("gene,x\ng1,1\n", "has no column 'a', 'b', 'c', which the model was fitted on; add what is missing"),
+        ("gene,a,b,c,b\ng1,1,2,0,4\n", "has the column 'b' more than once; give each a name of its own"),
+        ("1,2\n2,3\n", "has 2 columns of numbers, the model was fitted on 3"),
     ],
 )
 def test_other_columns_are_refused(command, rows, message, fitted, tmp_path, capfd):

@@ -4,9 +4,11 @@ They are read in a process of their own, case after case: ``python test_fuzz_rea
 seed and its number, and can be tried again with these.
 """
 
+import bz2
 import gzip
 import hashlib
 import io
+import lzma
 import re
 import signal
 import subprocess
@@ -19,6 +21,7 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
+import zstandard
 from scipy import sparse
 from scipy.io import mmwrite, savemat
 
@@ -30,7 +33,7 @@ X = np.array([[1.0, 2.0, 0.0, 4.0], [0.0, 0.0, 3.0, 0.5], [5.0, 0.0, 0.0, 1.0]])
 ROWS, COLUMNS = ["r1", "r2", "ä"], ["a", "b", "c", "d, e"]
 
 # Read by libhdf5 or Arrow, which some damaged files kill or hold up for ever.
-FOREIGN = ("h5", "h5ad", "h5ad of categories", "mat of 7.3", "parquet")
+FOREIGN = ("h5", "h5ad", "h5ad of categories", "mat of 7.3", "parquet", "feather")
 # Seconds after which a case is taken to hang, and bytes that a reader may take: no file here is larger than a few KiB.
 SLOW, MEMORY = 10, 4 * 2**30
 SHORT, LONG = 60, 5000  # cases of each kind
@@ -96,6 +99,13 @@ def table(folder):
     return pd.DataFrame(X, index=ROWS, columns=COLUMNS).to_csv().encode()
 
 
+def archive(folder):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        file.writestr("data.csv", table(folder))
+    return buffer.getvalue()
+
+
 # Each kind of file: the end of its name and a sound one.
 KINDS = {
     "csv": (".csv", table),
@@ -116,6 +126,12 @@ KINDS = {
     "h5ad": (".h5ad", in_folder(annotated)),
     "h5ad of categories": (".h5ad", in_folder(of_categories)),
     "parquet": (".parquet", lambda folder: written(pd.DataFrame(X, index=ROWS, columns=COLUMNS).to_parquet)),
+    "feather": (".feather", lambda folder: written(pd.DataFrame(X, index=ROWS, columns=COLUMNS).to_feather)),
+    "xlsx": (".xlsx", lambda folder: written(pd.DataFrame(X, index=ROWS, columns=COLUMNS).to_excel)),
+    "csv in bz2": (".csv.bz2", lambda folder: bz2.compress(table(folder))),
+    "csv in xz": (".csv.xz", lambda folder: lzma.compress(table(folder))),
+    "csv in zst": (".csv.zst", lambda folder: zstandard.compress(table(folder))),
+    "csv in zip": (".zip", archive),
     "model": (".onmf", in_folder(lambda path: ONMF(2).fit(X).save(path))),
 }
 
@@ -176,7 +192,7 @@ def case(kind, content, rng):
     """A damaged file. Where a sum protects the content, every other one has the damage within, and the right sum."""
     if rng.integers(2):
         return damaged(content, rng)
-    if kind.startswith("npz"):
+    if kind.startswith("npz") or kind in ("xlsx", "csv in zip"):
         return zipped(content, rng)
     if kind == "model":
         changed = damaged(content[:-64], rng)

@@ -1,17 +1,22 @@
 """Files read by a process of their own: the same data, and a process that may die."""
 
+import bz2
 import gzip
+import io
+import lzma
 import subprocess
 import sys
+import zipfile
 
 import h5py
 import numpy as np
 import pytest
+import zstandard
 from scipy import sparse
 from scipy.io import savemat
 
 from orthonmf.exceptions import InvalidInputError
-from orthonmf.io import apart, write_table
+from orthonmf.io import Columns, apart, write_table
 from orthonmf.io import read as read_here
 from orthonmf.io.apart import read, read_names
 
@@ -117,12 +122,54 @@ def test_a_reader_that_takes_too_much_memory_is_refused_it(path, monkeypatch):
         read(path, key="large")
 
 
+MIB = b"1\n" * 2**19
+
+
+def archive(content):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+        file.writestr("data.csv", content)
+    return buffer.getvalue()
+
+
 @linux
-def test_compressed_text_may_take_no_more_memory_than_others(tmp_path, monkeypatch):
-    (tmp_path / "data.csv.gz").write_bytes(gzip.compress(b"1\n" * 2**27, 1))
+@pytest.mark.parametrize(
+    ("name", "packed"),
+    [
+        ("data.csv.gz", lambda: gzip.compress(MIB, 1) * 256),
+        ("data.csv.bz2", lambda: bz2.compress(MIB, 1) * 256),
+        ("data.csv.xz", lambda: lzma.compress(MIB, preset=0) * 256),
+        ("data.csv.zst", lambda: zstandard.compress(MIB * 256)),
+        ("data.zip", lambda: archive(MIB * 256)),
+    ],
+)
+def test_compressed_text_may_take_no_more_memory_than_others(tmp_path, monkeypatch, name, packed):
+    (tmp_path / name).write_bytes(packed())
     monkeypatch.setenv("ORTHONMF_READ_GIB", "0.25")
-    with pytest.raises(InvalidInputError, match=r"data\.csv\.gz does not fit in memory: .*may take 0\.25 GiB; ORTHONMF_READ_GIB sets"):
-        read(tmp_path / "data.csv.gz")
+    with pytest.raises(InvalidInputError, match=rf"{name} does not fit in memory: .*may take 0\.25 GiB; ORTHONMF_READ_GIB sets"):
+        read(tmp_path / name)
+
+
+@pytest.mark.parametrize("content", [b"id\ta\tb\n7\t1\t2\n", b"id,a,b\n7,1,2\n", b"# x\nid;a;b\n7;1,0;2\n"])
+def test_a_dash_is_text_from_standard_input(monkeypatch, content):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    data = read("-", columns=Columns(names="id"))
+    assert (data.X.tolist(), data.row_names.tolist(), data.column_names.tolist()) == ([[1, 2]], ["7"], ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "standard input: is empty; expected a matrix of numbers as text"),
+        (b"a,b\n1,x\n", r"standard input: line 2, column 2 \('b'\) is 'x'"),
+        (b"PK\3\4\0\0", "standard input: is not text"),
+        (b"1,2\n", "standard input: its columns have no names"),
+    ],
+)
+def test_what_is_wrong_with_standard_input_is_said(monkeypatch, content, message):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    with pytest.raises(InvalidInputError, match=message):
+        read("-", columns=Columns(names="a"))
 
 
 @pytest.mark.parametrize("value", ["", "x", "0", "-1", "nan", "inf"])

@@ -54,7 +54,7 @@ def test_what_could_run_code_is_refused_by_name(tmp_path, suffix):
         read(path)
 
 
-@pytest.mark.parametrize("name", ["data", "data.xlsx", "csv", "data.gz"])
+@pytest.mark.parametrize("name", ["data", "data.xls", "csv", "data.gz"])
 def test_other_kinds_are_refused(tmp_path, name):
     path = tmp_path / name
     path.write_text("x")
@@ -74,7 +74,9 @@ def test_an_unreadable_file_is_an_error_of_ours(tmp_path, monkeypatch):
         read(path)
 
 
-@pytest.mark.parametrize(("package", "suffix"), [("h5py", ".h5ad"), ("h5py", ".h5"), ("pyarrow", ".parquet")])
+@pytest.mark.parametrize(
+    ("package", "suffix"), [("h5py", ".h5ad"), ("h5py", ".h5"), ("pyarrow", ".parquet"), ("pyarrow", ".feather"), ("openpyxl", ".xlsx")]
+)
 def test_a_missing_package_is_named_with_the_remedy(tmp_path, monkeypatch, package, suffix):
     path = tmp_path / f"data{suffix}"
     path.write_text("x")

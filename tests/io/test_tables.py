@@ -59,7 +59,7 @@ def test_parquet_of_polars(tmp_path):
     ("columns", "message"),
     [
         ({"a": [1.0], "b": ["x"]}, "column 'b' is of type"),
-        ({"a": [1.0, None]}, "column 'a' has no value in row 1"),
+        ({"a": [1.0, None]}, "column 'a' has no value in row 2; fill it, .* --drop a"),
         ({"a": ["x"]}, "there is no column of numbers"),
     ],
 )

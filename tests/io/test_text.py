@@ -1,6 +1,7 @@
 """CSV and TSV: names, headers, quotes, separators and encodings, and the place of what is wrong."""
 
 import gzip
+import re
 
 import numpy as np
 import pandas as pd
@@ -79,6 +80,18 @@ def test_every_way_to_write_the_same_table_is_read(tmp_path, name, content):
         ("a\tb\n1\t5\t6\n", ["1"], ["a", "b"], [[5, 6]]),  # R leaves the head of the names out
         ("g,NaN,2.5,b,c\nx,1,2,3,4\n", ["x"], ["NaN", "2.5", "b", "c"], [[1, 2, 3, 4]]),  # words that look like numbers
         ("a,b\n-0,1e-3\n", None, ["a", "b"], [[0, 1e-3]]),
+        ('# by "x", on Monday\n\n # at noon\na,b\n1,2\n', None, ["a", "b"], [[1, 2]]),  # comments
+        ("\ufeff# x\r\na,b\r\n1,2\r\n", None, ["a", "b"], [[1, 2]]),
+        ("# made\n#OTU ID,s1,s2\nx,1,2\n", ["x"], ["s1", "s2"], [[1, 2]]),  # the last of them is the header
+        ("# by x, of y, at z\nyear,1990,1991\nx,1,2\n", ["x"], ["1990", "1991"], [[1, 2]]),  # a sentence is none
+        ("# a,b\n1,2\n", None, ["a", "b"], [[1, 2]]),  # of numpy
+        ("# a,b\n# c\n1,2\n", None, None, [[1, 2]]),
+        ("id,a\n#1,5\n", ["#1"], ["a"], [[5]]),  # under the header nothing is a comment
+        ("a,b,c\nTRUE,false,3\nFalse,Yes,4\n", None, ["a", "b", "c"], [[1, 0, 3], [0, 1, 4]]),
+        ("a,b\n1,yes\n2,no\n", None, ["a", "b"], [[1, 1], [2, 0]]),  # behind a number
+        ("true,false\nfalse,true\n", None, None, [[1, 0], [0, 1]]),
+        ("s1,true,2\ns2,no,3\n", ["s1", "s2"], None, [[1, 2], [0, 3]]),
+        ("vote,yes,no\nno,1,2\n", ["no"], ["yes", "no"], [[1, 2]]),  # names
     ],
 )
 def test_what_is_a_name_and_what_a_number(tmp_path, content, rows, columns, X):
@@ -97,23 +110,38 @@ def test_latin_1_where_it_is_not_utf_8(tmp_path):
     ("content", "message"),
     [
         ("a,b\n", "there is no line under the header"),
-        ("\n \n", "only blank lines"),
-        ("a,b\n1,x\n", "line 2, column 2 is 'x', not a number"),
-        ("a,b\n1,2\n\n\n3,x\n", "line 5, column 2 is 'x'"),  # blank lines count
-        ("g,a\ns,1\nt,\n", "line 3, column 2 is '', not a number; fill it, with 0"),
+        ("\n \n", "only blank lines and comments"),
+        ("a,b\n1,x\n", r"line 2, column 2 \('b'\) is 'x', not a number; .* leave it out with --drop b, or .* --id-column b"),
+        ("a,b\n1,2\n\n\n3,x\n", r"line 5, column 2 \('b'\) is 'x'"),  # blank lines count
+        ("g,a\ns,1\nt,\n", r"line 3, column 2 \('a'\) is '': a missing value. Fill it, with 0"),
         ("0.5,x,3\n1,2,3\n", "line 1, column 2 is 'x'"),  # and not a header
-        ("a,b\n1,2\nx,3\n", "line 3, column 1 is 'x'"),
-        ("a,b\nNA,2\n3,4\n", "line 2, column 1 is 'NA'"),  # missing, and no name
-        ("a,b\n,2\n3,4\n", "line 2, column 1 is ''"),
+        ("a,b\n1,2\nx,3\n", r"line 3, column 1 \('a'\) is 'x'"),
+        ("a,b\nNA,2\n3,4\n", r"line 2, column 1 \('a'\) is 'NA'"),  # missing, and no name
+        ("a,b\n,2\n3,4\n", r"line 2, column 1 \('a'\) is ''"),
         ("a,b\n1,2\n3\n", "line 3 has 1 columns, those before 2"),
         ("a,b\n1,5,2,5\n", "line 2 has 4 columns, those before 2; expected the same number in each. If its numbers have decimal commas"),
         ("a\n1,5\n2,5\n", "line 2 has 2 columns, those before 1; expected the same number in each. If its numbers have decimal commas"),
-        ('a,b\n"1,5","2,5"\n', "line 2, column 1 is '1,5', not a number; write a decimal comma as a point"),
-        ("a;b\n1,5;2.5\n", "line 2, column 2 is '2.5', not a number; write all numbers with a decimal point"),
-        ("a;b\n1.234,5;2\n", "line 2, column 1 is '1.234,5'"),
-        ("a,b\n1,nan\n", r"line 2, column 2 is no finite number \(nan\)"),
-        ("g,a\ns,1\nt,1e400\n", r"line 3, column 2 is no finite number \(inf\)"),
-        ("a,b\n1,1_000\n", "line 2, column 2 is '1_000'"),
+        ('a,b\n"1,5","2,5"\n', r"line 2, column 1 \('a'\) is '1,5', not a number; write a decimal comma as a point"),
+        ("a;b\n1,5;2.5\n", r"line 2, column 2 \('b'\) is '2.5', not a number; write all numbers with a decimal point"),
+        ("a;b\n1.234,5;2\n", r"line 2, column 1 \('a'\) is '1.234,5'"),
+        ("a,b\n1,nan\n", r"line 2, column 2 \('b'\) is 'nan': a missing value"),
+        ("g,a\ns,1\nt,1e400\n", r"line 3, column 2 \('a'\) is no finite number \(inf\)"),
+        *(
+            (
+                f"g,a b,c\ns,1,2\nt,3,{sign}\n",
+                rf"line 3, column 3 \('c'\) is '{re.escape(sign)}': a missing value. Fill it.* with --drop c\.$",
+            )
+            for sign in ("NA", "N/A", "n/a", "NULL", "null", "None", "", ".", "-", "?", "#N/A", "<NA>")
+        ),
+        ("g,a b\ns,1\nt,NaN\n", r"line 3, column 2 \('a b'\) is 'nan': a missing value.*, or its column with --drop 'a b'\.$"),
+        (
+            "1,2\n3,NA\n",
+            r"line 2, column 2 is 'NA': a missing value. Fill it, with 0 if that is meant, or leave out its line or its column\.$",
+        ),
+        ("# x\n\n# y\na,b\n1,x\n", r"line 5, column 2 \('b'\) is 'x'"),  # comments count
+        ("# x\n#a,b\n1,x\n", r"line 3, column 2 \('b'\) is 'x'"),
+        ("# x\n# y\n", "only blank lines and comments"),
+        ("a,b\n1,1_000\n", r"line 2, column 2 \('b'\) is '1_000'"),
         ('a,b\n1,"2\n', "line 2: unexpected end of data; are the quotes in pairs"),
         ("a\nx\n", "no column of numbers beside the names"),
         ("a b\n1.0 2.0e+00\n", "line 2 has spaces between its columns, it seems"),

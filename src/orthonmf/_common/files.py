@@ -12,8 +12,10 @@ from pathlib import Path
 
 from ..exceptions import FileAccessError
 
-__all__ = ["DRAFT", "atomic", "exchanged"]
+__all__ = ["DRAFT", "STDIN", "atomic", "exchanged"]
 
+# The name for standard input on the command line.
+STDIN = Path("-")
 # Letters of a name that its draft has too.
 SHORT = 24
 # The names of drafts.

@@ -18,6 +18,8 @@ from .._common.typing import Array
 from ..estimator import ONMF
 from ..exceptions import InvalidInputError, NothingStandsOutWarning
 from ..io import Data
+from ..io.base import texts
+from ..io.columns import listed, repeated, typed
 from ..search.job import MAX_COMPONENTS
 from ._output import warn
 from ._progress import annealing
@@ -71,7 +73,7 @@ def _speak_of_names(data: Data) -> None:
     if (first == np.round(first)).all() and len(np.unique(first)) == len(first):
         warn(
             f"note: column {str(data.column_names[0])!r} has another whole number in each row and was taken as a feature; if it names the "
-            "rows, leave its head empty."
+            f"rows, add --id-column {typed(str(data.column_names[0]))}, or leave its head empty."
         )
 
 
@@ -83,41 +85,37 @@ def load(path: Path) -> ONMF:
     return ONMF.load(path)
 
 
-def check_names(model: ONMF, data: Data, path: Path) -> None:
-    """Refuse data whose columns are not those of the fit, in their order."""
+def matched(model: ONMF, data: Data, where: str) -> Data:
+    """The columns of the fit in their order, by name; without names, as many as in the fit."""
     known, given = getattr(model, "feature_names_in_", None), data.column_names
-    if known is not None and given is not None:
-        _check_known(known, given, path)
+    if known is not None and given is not None and list(known) != list(given):
+        data = _in_order(data, known.tolist(), where)
     if data.X.shape[1] != model.n_features_in_:
         raise InvalidInputError(
-            f"{path} has {data.X.shape[1]} columns of numbers, the model was fitted on {model.n_features_in_}; keep those of the fit."
+            f"{where} has {data.X.shape[1]} columns of numbers, the model was fitted on {model.n_features_in_}; keep those of the fit."
         )
+    return data
 
 
-def _check_known(known: Array, given: Array, path: Path) -> None:
-    missing, more = _without(known, set(given)), _without(given, set(known))
+def _in_order(data: Data, known: list[str], where: str) -> Data:
+    """The columns that are known; a line tells of others."""
+    given = names_of(data.column_names, data.X.shape[1]).tolist()
+    places = {name: j for j, name in enumerate(given)}
+    missing = [name for name in known if name not in places]
     if missing:
-        raise InvalidInputError(
-            f"{path} has no column {', '.join(map(repr, missing[:3]))}, which the model was fitted on; add what is missing."
-        )
+        raise InvalidInputError(f"{where} has no column {listed(missing)}, which the model was fitted on; add what is missing.")
+    if twice := repeated(known) + [name for name in repeated(given) if name in set(known)]:
+        raise InvalidInputError(f"{where} has the column {twice[0]!r} more than once; give each a name of its own.")
+    more = [name for name in given if name not in set(known)]
     if more:
-        raise InvalidInputError(f"{path} has a column {', '.join(map(repr, more[:3]))}, which the model does not know; leave it out.")
-    different = np.flatnonzero(given != known) if len(given) == len(known) else np.array([0])
-    if different.size:
-        j = int(different[0])
-        raise InvalidInputError(
-            f"{path}: column {j + 1} of numbers is {str(given[j])!r}, in the fit it was {str(known[j])!r}; bring the columns into the "
-            "order of the fit."
-        )
-
-
-def _without(names: Array, others: set[str]) -> list[str]:
-    return [str(name) for name in names if name not in others]
+        warn(f"note: {where} has the column {listed(more)}, which the model does not know and which is left out.")
+    order = [places[name] for name in known]
+    return Data(data.X[:, order], data.row_names, texts(known))
 
 
 @contextmanager
 def names_checked() -> Iterator[None]:
-    """Where ``check_names`` has looked, scikit-learn need not warn that an array has no names."""
+    """Where ``matched`` has looked, scikit-learn need not warn that an array has no names."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         yield

@@ -12,15 +12,26 @@ from ..exceptions import InvalidInputError
 Data = Annotated[
     Path,
     typer.Argument(
-        help="Matrix, samples in rows: .csv, .tsv (also .gz), .parquet, .npy, .npz, .mtx (also .gz), .h5, .h5ad, .mat, or a 10x folder.",
+        help=(
+            "Matrix, samples in rows: .csv, .tsv, .txt (also .gz, .bz2, .xz, .zst, .zip), .xlsx, .parquet, .feather, .arrow, .npy, .npz, "
+            ".mtx (also .gz), .h5, .h5ad, .mat, a 10x folder, or - for text from standard input."
+        ),
         metavar="DATA",
         readable=False,  # what cannot be read is said in our own words
     ),
 ]
 Model = Annotated[Path, typer.Argument(help="Model that fit wrote, or the folder that holds it.", metavar="MODEL", readable=False)]
 Key = Annotated[
-    str | None, typer.Option(help="Which matrix, where the file holds several: array, HDF5 path, or layer (raw for the raw counts).")
+    str | None, typer.Option(help="Which matrix, where the file holds several: array, HDF5 path, sheet, or layer (raw for the raw counts).")
 ]
+Drop = Annotated[str | None, typer.Option(help="Columns of the file to leave out, by name, with commas between.", metavar="NAMES")]
+Keep = Annotated[str | None, typer.Option(help="The only columns of numbers to take, by name, with commas between.", metavar="NAMES")]
+IdColumn = Annotated[str | None, typer.Option(help="The column of the file that names its rows.", metavar="NAME")]
+Names = Annotated[
+    Path | None,
+    typer.Option(help="Text file with a name in each line, for columns without names.", metavar="FILE", readable=False),
+]
+Transpose = Annotated[bool, typer.Option("--transpose", help="Samples are the columns of the file; all names are those of the file.")]
 Orthogonal = Annotated[str, typer.Option(help="What belongs to one component: samples (rows) or features (columns).")]
 Scaling = Annotated[str, typer.Option(help="item: each item has a scale of its own. none: all items of a component share one.")]
 MaxComponents = Annotated[int | None, typer.Option(help="Where auto stops looking; 32 by default.")]

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from .._common.files import atomic
+from .._common.files import STDIN, atomic
 from .._common.visible import visible
 from ..exceptions import InvalidInputError
 
@@ -60,8 +60,8 @@ def _plain(value: Any) -> Any:
 
 
 def base_name(path: Path) -> str:
-    """The last part of a path, also of . and .. ."""
-    return os.path.basename(os.path.abspath(path))
+    """The last part of a path, also of . and .. ; standard input has a name too."""
+    return "stdin" if path == STDIN else os.path.basename(os.path.abspath(path))
 
 
 def write_text(path: Path, text: str) -> None:

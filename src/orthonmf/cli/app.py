@@ -38,7 +38,7 @@ Exit codes:
   0    done
   1    a fault of orthonmf itself, with its traceback
   2    what was asked for cannot be done: one line says what and where
-  3    a certificate fails (verify, demo)
+  3    a certificate fails (fit, verify, demo)
   129  the terminal was closed (SIGHUP)
   130  interrupted (Ctrl-C, SIGINT)
   141  nobody reads the output (SIGPIPE)
@@ -53,6 +53,7 @@ def commands(asked: str | None) -> typer.Typer:
         help="Orthogonal nonnegative matrix factorisation: parts that do not overlap, of bounded size, as many as the data have.",
         epilog=f"{starts}\n\n{CODES}",
         no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,

@@ -12,15 +12,15 @@ from .._common.validation import check_choice
 from .._common.visible import visible
 from ..estimator import ONMF
 from ..io import Data, write_table
-from ..io.apart import read
 from ..io.table import check_table
 from ..model.terms import top_terms
 from ..report import write_report
 from . import _options as options
+from ._data import taken
 from ._folder import alone, check_taken, together
 from ._model import MODEL, fitted, names_checked, names_of, resident
 from ._output import as_json, base_name, say, warn, write_text
-from .verify import evidence
+from .verify import FAILED, evidence
 
 SUMMARY, REPORT = "summary.json", "report.html"
 FORMS = ("csv", "parquet")
@@ -40,6 +40,7 @@ EXAMPLES = options.examples(
     "fit patients.parquet -k 3 --capacity 0.35 --force",
     "fit spectra.npy -k 4 --capacity 10,20,30,40 --scaling none",
     "fit big.npy -k 20 --checkpoint big-fit",
+    "fit survey.xlsx --key 'Sheet 2' --drop age,town --id-column name",
     "fit filtered_feature_bc_matrix -k auto --orthogonal features --json",
 )
 
@@ -65,14 +66,26 @@ def fit(
         Path | None, typer.Option(help="Folder for checkpoints: the same command with the same folder carries on a fit that was stopped.")
     ] = None,
     key: options.Key = None,
+    drop: options.Drop = None,
+    keep: options.Keep = None,
+    id_column: options.IdColumn = None,
+    names: options.Names = None,
+    transpose: options.Transpose = False,
     form: Annotated[str, typer.Option("--format", help="Of the tables: csv or parquet.")] = "csv",
     out: Annotated[Path | None, typer.Option(help="Folder for the results; by default DATA's name with -onmf.")] = None,
     force: options.Force = False,
+    allow_uncertified: Annotated[
+        bool, typer.Option("--allow-uncertified", help="End with exit code 0 though the certificate fails.")
+    ] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Factorise a matrix into parts that do not overlap, and write the model, the parts, who belongs to which, and a report."""
+    """Factorise a matrix into parts that do not overlap, and write the model, the parts, who belongs to which, and a report.
+
+    Ends with exit code 3 when the certificate fails; all is written then too.
+    """
     check_choice("format", form, FORMS)
+    wanted = taken(key=key, drop=drop, keep=keep, id_column=id_column, names=names, transpose=transpose)
     model = ONMF(
         options.number_of_components(n_components),
         capacity=options.sizes("capacity", capacity),
@@ -87,7 +100,7 @@ def fit(
     check_table(folder / tables(form)[0])
     with alone(folder) as place:
         check_taken(place, OURS, force=force, inputs=(data,))
-        given = resident(read(data, key=key), quiet=quiet)
+        given = resident(wanted.read(data), quiet=quiet)
         fitted(model, given, quiet=quiet)
         summary = summarised(model, given, base_name(data), form)
         with together(place, OURS) as drafts:
@@ -98,6 +111,8 @@ def fit(
         say(as_json({**summary, "folder": str(folder)}))
     elif not quiet:
         say(told(model, given, folder))
+    if not model.certificate_.holds and not allow_uncertified:
+        raise typer.Exit(FAILED)
 
 
 def write_all(model: ONMF, matrix: Data, summary: dict[str, Any], folder: Path) -> None:

@@ -10,10 +10,10 @@ import typer
 
 from ..estimator import ONMF
 from ..io import Data, as_csv, write_table
-from ..io.apart import read
 from ..io.table import check_table
 from . import _options as options
-from ._model import check_names, load, names_checked, names_of
+from ._data import source, taken
+from ._model import load, matched, names_checked, names_of
 from ._output import as_json, check_file, say, say_table
 
 EXAMPLES = options.examples(
@@ -25,6 +25,11 @@ def predict(
     model: options.Model,
     data: options.Data,
     key: options.Key = None,
+    drop: options.Drop = None,
+    keep: options.Keep = None,
+    id_column: options.IdColumn = None,
+    names: options.Names = None,
+    transpose: options.Transpose = False,
     out: Annotated[Path | None, typer.Option(help="File for the table, .csv or .parquet; the terminal by default.")] = None,
     force: options.Force = False,
     json: options.Json = False,
@@ -33,8 +38,9 @@ def predict(
     if out is not None:
         check_file(out, force=force, inputs=(model, data))
         check_table(out)
-    loaded, matrix = load(model), read(data, key=key)
-    check_names(loaded, matrix, data)
+    wanted = taken(key=key, drop=drop, keep=keep, id_column=id_column, names=names, transpose=transpose)
+    loaded = load(model)
+    matrix = matched(loaded, wanted.read(data), source(data))
     columns = columns_of(loaded, matrix)
     if out is not None:
         write_table(out, columns)

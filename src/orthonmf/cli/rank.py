@@ -7,9 +7,9 @@ from dataclasses import asdict
 import numpy as np
 
 from ..estimator import ONMF
-from ..io.apart import read
 from ..search.number.curve import Row, curve
 from . import _options as options
+from ._data import taken
 from ._model import fitted
 from ._output import as_json, base_name, say
 
@@ -24,11 +24,17 @@ def rank(
     scaling: options.Scaling = "item",
     max_components: options.MaxComponents = None,
     key: options.Key = None,
+    drop: options.Drop = None,
+    keep: options.Keep = None,
+    id_column: options.IdColumn = None,
+    names: options.Names = None,
+    transpose: options.Transpose = False,
     json: options.Json = False,
 ) -> None:
     """Say how many components the data have, how sure that is, and what speaks for every other number."""
     model = ONMF(orthogonal=orthogonal, scaling=scaling, max_components=max_components, refine=False)
-    fitted(model, read(data, key=key), quiet=False)
+    wanted = taken(key=key, drop=drop, keep=keep, id_column=id_column, names=names, transpose=transpose)
+    fitted(model, wanted.read(data), quiet=False)
     rows = curve(model)
     if json:
         found = {"n_components": model.n_components_, "levels": model.levels_, "status": model.status_}

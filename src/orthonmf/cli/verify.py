@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import typer
 
-from ..io.apart import read
 from ..model.certificate import Certificate
 from . import _options as options
-from ._model import check_names, load, names_checked
+from ._data import source, taken
+from ._model import load, matched, names_checked
 from ._output import as_json, say, warn
 
 EXAMPLES = options.examples("verify genes-onmf genes.csv", "verify genes-onmf/model.onmf genes.csv --json")
@@ -20,13 +20,25 @@ FAILED = 3
 SAME = 1e-5
 
 
-def verify(model: options.Model, data: options.Data, key: options.Key = None, json: options.Json = False) -> None:
+def verify(
+    model: options.Model,
+    data: options.Data,
+    key: options.Key = None,
+    drop: options.Drop = None,
+    keep: options.Keep = None,
+    id_column: options.IdColumn = None,
+    names: options.Names = None,
+    transpose: options.Transpose = False,
+    json: options.Json = False,
+) -> None:
     """Recompute every claim about a model from the data it was fitted on. Ends with exit code 3 when one fails."""
-    loaded, matrix = load(model), read(data, key=key)
-    check_names(loaded, matrix, data)
+    wanted = taken(key=key, drop=drop, keep=keep, id_column=id_column, names=names, transpose=transpose)
+    loaded = load(model)
+    matrix = matched(loaded, wanted.read(data), source(data))
     if loaded.orthogonal == "samples" and len(loaded.labels_) != matrix.X.shape[0]:
         warn(
-            f"{data} has {matrix.X.shape[0]} rows, the model was fitted on {len(loaded.labels_)}: claims about its own data may fail here."
+            f"{source(data)} has {matrix.X.shape[0]} rows, the model was fitted on {len(loaded.labels_)}: claims about its own data may "
+            "fail here."
         )
     with names_checked():
         certificate = loaded.verify(matrix.X)

@@ -6,22 +6,25 @@ The registry maps the end of a file's name to its reader, imported when asked fo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from .._common.registry import imported
 from ..exceptions import InvalidInputError, OrthonmfError
 from .base import Data
+from .columns import ALL, Columns
+from .packed import PACKED, PACKS
 from .table import as_csv, read_names, write_table
 
-__all__ = ["REGISTRY", "Data", "as_csv", "read", "read_names", "write_table"]
+__all__ = ["REGISTRY", "Columns", "Data", "as_csv", "read", "read_names", "write_table"]
 
 REGISTRY = {
-    ".csv": "orthonmf.io.text:read",
-    ".csv.gz": "orthonmf.io.text:read",
-    ".tsv": "orthonmf.io.text:read",
-    ".tsv.gz": "orthonmf.io.text:read",
-    ".txt": "orthonmf.io.text:read",
+    **{f"{kind}{pack}": "orthonmf.io.text:read" for kind in (".csv", ".tsv", ".txt") for pack in ("", *PACKS)},
+    ".zip": "orthonmf.io.text:read",
+    ".xlsx": "orthonmf.io.xlsx:read",
+    ".feather": "orthonmf.io.arrow:read",
+    ".arrow": "orthonmf.io.arrow:read",
     ".parquet": "orthonmf.io.parquet:read",
     ".npy": "orthonmf.io.npy:read",
     ".npz": "orthonmf.io.npz:read",
@@ -33,26 +36,28 @@ REGISTRY = {
     ".mat": "orthonmf.io.mat:read",
 }
 _FOLDER = "orthonmf.io.tenx:read"
+# These choose among their columns while they read, since a column that is left out may hold words.
+_TABLES = ("orthonmf.io.text:read", "orthonmf.io.xlsx:read", "orthonmf.io.arrow:read", "orthonmf.io.parquet:read")
 
 # Reading these runs what they hold.
 _UNSAFE = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".pkl.gz")
 
-Reader = Callable[[Path, str | None], Data]
 
-
-def read(path: str | os.PathLike[str], *, key: str | None = None) -> Data:
+def read(path: str | os.PathLike[str], *, key: str | None = None, columns: Columns | None = None) -> Data:
     """A matrix from a file, or from a 10x folder, with the names of its rows and columns where it has them.
 
     Parameters
     ----------
     path : path-like
-        ``.csv``, ``.tsv`` (each also ``.gz``) or ``.txt``, ``.parquet``, ``.npy``, ``.npz`` (of numpy or scipy.sparse), ``.mtx`` (also
-        ``.gz``), ``.h5``, ``.hdf5``, ``.h5ad``, ``.mat``; or a folder with ``matrix.mtx``, ``barcodes.tsv`` and ``features.tsv`` (or
-        ``genes.tsv``), each also ``.gz``, whose cells become the rows. How words, numbers and decimal commas are told apart in text is
-        said in ``orthonmf.io.text``.
+        ``.csv``, ``.tsv`` or ``.txt`` (each also ``.gz``, ``.bz2``, ``.xz``, ``.zst``, or the only file in a ``.zip``), ``.xlsx``,
+        ``.parquet``, ``.feather``, ``.arrow``, ``.npy``, ``.npz`` (of numpy or scipy.sparse), ``.mtx`` (also ``.gz``), ``.h5``, ``.hdf5``,
+        ``.h5ad``, ``.mat``; or a folder with ``matrix.mtx``, ``barcodes.tsv`` and ``features.tsv`` (or ``genes.tsv``), each also ``.gz``,
+        whose cells become the rows. How words, numbers and decimal commas are told apart in text is said in ``orthonmf.io.text``.
     key : str or None, default=None
         Which array, where a file holds several: its name in ``.npz`` and ``.mat``, its path in HDF5, the layer of an ``.h5ad`` ("raw" for
-        its raw counts; None for X).
+        its raw counts; None for X), the sheet of an ``.xlsx`` (None for the first).
+    columns : Columns or None, default=None
+        Which columns are read, and which one names the rows; None for all.
 
     Returns
     -------
@@ -88,17 +93,28 @@ def read(path: str | os.PathLike[str], *, key: str | None = None) -> Data:
     (['Ann', 'Bob'], ['apples', 'pears'])
     """
     path = Path(path)
-    reader: Reader = imported(place(path))
+    where, columns = place(path), columns or ALL
+    reader = imported(where)
+    with named(str(path)):
+        if where not in _TABLES:
+            return columns.of(reader(path, key))
+        data: Data = reader(path, key, columns)
+        return columns.of(data) if data.column_names is None else data
+
+
+@contextmanager
+def named(source: str) -> Iterator[None]:
+    """Whatever is wrong with what is read in the block is said of ``source``."""
     try:
-        return reader(path, key)
+        yield
     except InvalidInputError as error:
-        raise InvalidInputError(f"{path}: {error}") from error
+        raise InvalidInputError(f"{source}: {error}") from error
     except (OrthonmfError, KeyboardInterrupt):
         raise
     except MemoryError as error:
-        raise InvalidInputError(f"{path} does not fit in memory: {_first_line(error)}.") from error
+        raise InvalidInputError(f"{source} does not fit in memory: {_first_line(error)}.") from error
     except Exception as error:  # a damaged file makes the parsers raise whatever they like
-        raise InvalidInputError(f"{path} cannot be read: {_first_line(error)}. Is it complete, and what its name says?") from error
+        raise InvalidInputError(f"{source} cannot be read: {_first_line(error)}. Is it complete, and what its name says?") from error
 
 
 def place(path: Path) -> str:
@@ -119,7 +135,8 @@ def place(path: Path) -> str:
 
 
 def _known() -> str:
-    return f"{', '.join(REGISTRY)}, or a folder with matrix.mtx"
+    plain = ", ".join(suffix for suffix in REGISTRY if not suffix.endswith(PACKED))
+    return f"{plain} (text also in {', '.join(PACKED)}; .mtx in .gz), or a folder with matrix.mtx"
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,9 +1,9 @@
 """Files read in a process of their own, which may die of them.
 
-HDF5, Parquet and MatrixMarket are read by libraries in C and C++, and compressed files may hold a thousand times their size: a damaged
-file can crash its reader, hold it up for ever, or take all memory. The command line therefore reads through this module. Plain text, which
-we parse ourselves, and .npy, which is mapped and not read, are read where they are asked for; all other files by a new Python process,
-under two limits that the kernel keeps:
+HDF5, Parquet, Feather and MatrixMarket are read by libraries in C and C++, and compressed files may hold a thousand times their size: a
+damaged file can crash its reader, hold it up for ever, or take all memory. The command line therefore reads through this module. Plain
+text, which we parse ourselves, and .npy, which is mapped and not read, are read where they are asked for; all other files by a new Python
+process, under two limits that the kernel keeps:
 
 - **Time**: a minute, and a second more for each MiB of the file; other than on Windows. ``ORTHONMF_READ_SECONDS`` sets another limit.
 - **Memory**: what the machine has; on Linux. ``ORTHONMF_READ_GIB`` sets another limit.
@@ -21,7 +21,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,11 +29,14 @@ import numpy as np
 from scipy import sparse
 
 from .. import exceptions
+from .._common.files import STDIN
 from .._common.typing import Array
 from ..exceptions import InvalidInputError, OrthonmfError
-from . import place, table
+from . import named, place, table, text
 from . import read as read_here
 from .base import Data, compressed, texts
+from .columns import ALL, Columns
+from .packed import PACKED
 
 __all__ = ["read", "read_names"]
 
@@ -51,15 +54,26 @@ serve(*sys.argv[1:])
 """
 
 
-def read(path: str | os.PathLike[str], *, key: str | None = None) -> Data:
-    """As ``orthonmf.io.read``, by a process of its own where the file could end this one."""
+def read(path: str | os.PathLike[str], *, key: str | None = None, columns: Columns | None = None) -> Data:
+    """As ``orthonmf.io.read``, by a process of its own where the file could end this one; a dash is standard input, as text."""
     path = Path(path)
-    if place(path) in HARMLESS and path.suffix.lower() != ".gz":
-        return read_here(path, key=key)
-    answer = _asked("matrix", path, _size(path), *([] if key is None else [key]))
+    if path == STDIN:
+        return _of_stdin(columns or ALL)
+    if place(path) in HARMLESS and path.suffix.lower() not in PACKED:
+        return read_here(path, key=key, columns=columns)
+    answer = _asked("matrix", path, _size(path), json.dumps({"key": key, "columns": asdict(columns or ALL)}))
     head, arrays = answer.head, answer.arrays
     X = compressed("csr", tuple(arrays), tuple(head["shape"])) if head["sparse"] else arrays[0]  # type: ignore[arg-type]
     return Data(X, head["rows"], head["columns"])
+
+
+def _of_stdin(columns: Columns) -> Data:
+    with named("standard input"):
+        content = sys.stdin.buffer.read()
+        if not content.strip():
+            raise InvalidInputError("is empty; expected a matrix of numbers as text, with commas, semicolons or tabs between the columns.")
+        data = text.matrix(content, columns)
+        return columns.of(data) if data.column_names is None else data
 
 
 def read_names(path: str | os.PathLike[str]) -> Array:
@@ -219,8 +233,9 @@ def _unbound() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _matrix(path: str, key: str | None = None) -> _Answer:
-    data = read_here(path, key=key)
+def _matrix(path: str, wanted: str) -> _Answer:
+    asked = json.loads(wanted)
+    data = read_here(path, key=asked["key"], columns=Columns(**asked["columns"]))
     head = {
         "sparse": sparse.issparse(data.X),
         "shape": data.X.shape,

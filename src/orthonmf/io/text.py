@@ -13,21 +13,24 @@ What is taken for what:
   header leaves its head empty, or out as R does (between commas a number under no head is a decimal comma, and no name).
 - **Apostrophes** before ``=``, ``+``, ``-`` or ``@`` in a name: the first is left out. It keeps spreadsheets from calculating the name, and
   ``write_table`` puts it there.
+- **Comments.** Lines before the first that start with ``#``. The last of them is the header where it has as many columns as the line under
+  it and that is none itself (as numpy's ``savetxt`` writes it), or holds numbers and the sign stands close to the name (``#OTU ID``).
+- **Booleans.** true and yes are 1, false and no are 0, in small or large letters; yes and no at the start of a line are names.
 - **Encoding.** UTF-8, with or without a byte order mark; UTF-16 with one; otherwise Latin-1.
 
-Every other entry must be a finite number; the first that is not is named by line and column.
+Every other entry must be a finite number; the first that is not, or that says it is missing (NA, N/A, NaN, NULL, a point, a dash, nothing),
+is named by line and column.
 """
 
 from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import io
 import re
 from array import array
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from math import isfinite
 from pathlib import Path
@@ -36,25 +39,39 @@ import numpy as np
 
 from ..exceptions import InvalidInputError
 from .base import Data, texts
+from .columns import ALL, Choice, Columns, typed
+from .packed import opened
 from .table import unguarded
 
 Row = list[str]
 
 # Fewer numbers than this in a first line may run up or down by chance; as names they must be whole and equally far apart.
 FEW = 5
-# What stands where a number should: a number with marks of its own (1.234,5), or a sign that there is none.
-_NO_WORD = re.compile(r"[-+]?[\d.,\s]*|na|n/a|null|none|\?|-", re.IGNORECASE)
+# What stands where a number should and says that there is none.
+_MISSING = re.compile(r"\s*|\.|-+|\?|#?n/?a|<na>|nan|null|none", re.IGNORECASE)
+# A number with marks of its own (1.234,5), or what can only be a boolean.
+_NO_WORD = re.compile(r"[-+]?[\d.,\s]*|true|false", re.IGNORECASE)
+BOOLEANS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
+# Blank lines and comments at the start of a text, and each of the comments.
+_BEFORE = re.compile(rb"(?:\xef\xbb\xbf)?(?:[ \t]*(?:#[^\r\n]*)?(?:\r\n|\r|\n))*")
+_COMMENT = re.compile(rb"#+[ \t]*([^\r\n]*)")
+SUFFIXES = (".csv", ".tsv", ".txt")
 
 
-def read(path: Path, key: str | None = None) -> Data:
+def read(path: Path, key: str | None = None, columns: Columns = ALL) -> Data:
     """The matrix of the file."""
-    content = path.read_bytes()
-    name = path.name.lower()
-    if name.endswith(".gz"):
-        content, name = gzip.decompress(content), name.removesuffix(".gz")
+    content, name = opened(path)
+    if not name.endswith(SUFFIXES):
+        raise InvalidInputError(f"holds {name!r}; expected a file in it that ends in {', '.join(SUFFIXES)}.")
+    return matrix(content, columns, "\t" if name.endswith(".tsv") else None)
+
+
+def matrix(content: bytes, columns: Columns, mark: str | None = None) -> Data:
+    """The matrix of a text, whose columns the mark separates; None where the text tells."""
     text = _Text.of(content)
-    first = next((line for line in text.lines() if line.strip()), "")
-    return _parse(text, "\t" if name.endswith(".tsv") else separator(first))
+    mark = mark or separator(next((line for line in text.lines() if line.strip()), ""))
+    text = text.headed(mark)
+    return parsed(_rows(text, mark), mark, _converter(text, mark), columns)
 
 
 @dataclass(frozen=True)
@@ -63,6 +80,7 @@ class _Text:
 
     content: bytes
     encoding: str
+    start: int = 0
 
     @classmethod
     def of(cls, content: bytes) -> _Text:
@@ -73,14 +91,38 @@ class _Text:
         try:
             content.decode("utf-8")
         except UnicodeDecodeError:
-            return cls(content, "latin-1")
-        return cls(content, "utf-8-sig")
+            return cls(content, "latin-1", _end(_BEFORE, content))
+        return cls(content, "utf-8-sig", _end(_BEFORE, content))
 
     def lines(self) -> io.TextIOWrapper:
-        return io.TextIOWrapper(io.BytesIO(self.content), self.encoding, newline="")
+        """What comes after the comments."""
+        buffer = io.BytesIO(self.content)
+        buffer.seek(self.start)
+        return io.TextIOWrapper(buffer, self.encoding, newline="")
+
+    def skipped(self) -> int:
+        """The number of lines that end before those."""
+        return sum(line.endswith((b"\n", b"\r")) for line in self.content[: self.start].splitlines(keepends=True))
+
+    def headed(self, mark: str) -> _Text:
+        """The same with the last comment, where that is the header."""
+        comments = list(_COMMENT.finditer(self.content, 0, self.start))
+        if not comments:
+            return self
+        words = next(csv.reader([comments[-1][1].decode(self.encoding)], delimiter=mark), [])
+        first = next(csv.reader(self.lines(), delimiter=mark), [])
+        start = comments[-1].start(1)
+        close = self.content[start - 1 : start] == b"#" and any(_is_number(entry) for entry in first[1:])  # no sentence begins so
+        fits = len(words) == len(first) > 1 and _is_header(words) and (close or not _is_header(first))
+        return replace(self, start=start) if fits else self
 
     def __contains__(self, mark: str) -> bool:
         return mark.encode("ascii") in self.content
+
+
+def _end(pattern: re.Pattern[bytes], content: bytes) -> int:
+    found = pattern.match(content)
+    return found.end() if found else 0
 
 
 def separator(line: str) -> str:
@@ -96,19 +138,20 @@ def separator(line: str) -> str:
 def _rows(text: _Text, mark: str) -> Iterator[tuple[int, Row]]:
     """The lines that are not blank, as fields, each with its number in the file."""
     reader = csv.reader(text.lines(), delimiter=mark, strict=True)
+    skipped = text.skipped()
     try:
         for row in reader:
             if len(row) > 1 or (row and row[0].strip()):
-                yield reader.line_num, row
+                yield skipped + reader.line_num, row
     except csv.Error as error:
-        raise InvalidInputError(f"line {reader.line_num}: {error}; are the quotes in pairs?") from error
+        raise InvalidInputError(f"line {skipped + reader.line_num}: {error}; are the quotes in pairs?") from error
 
 
-def _parse(text: _Text, mark: str) -> Data:
-    rows = _rows(text, mark)
+def parsed(rows: Iterator[tuple[int, Row]], mark: str, convert: Callable[[str], float], columns: Columns) -> Data:
+    """The matrix of rows of entries, each with the number of its line."""
     line, first = next(rows, (1, []))
     if not first:
-        raise InvalidInputError("holds only blank lines; expected lines of numbers.")
+        raise InvalidInputError("holds only blank lines and comments; expected lines of numbers.")
     header = first if _is_header(first) else None
     body = rows if header else chain([(line, first)], rows)
     start, second = next(body, (0, []))
@@ -120,16 +163,18 @@ def _parse(text: _Text, mark: str) -> Data:
     short = fits and (mark != "," or _is_word(second[0]))
     named = short or (header is not None and not header[0].strip()) or _is_word(second[0])
     width = len(second) if header is None or short else len(header)
-    numbers = _Numbers(width, named, mark, _converter(text, mark))
+    heads = None if header is None else [unguarded(name.strip()) for name in (["", *header] if short else header)]
+    choice = Choice(list(range(named, width)), 0 if named else None) if heads is None else columns.chosen(heads, 0 if named else None)
+    numbers = _Numbers(width, choice, heads, mark, convert)
     for line, row in chain([(start, second)], body):
         numbers.add(line, row)
-    columns = None if header is None else texts([unguarded(name.strip()) for name in header[0 if short else named :]])
-    return Data(numbers.matrix(), texts(numbers.names) if named else None, columns)
+    names = None if heads is None else texts([heads[j] for j in choice.kept])
+    return Data(numbers.matrix(), None if choice.names is None else texts(numbers.names), names)
 
 
 def _is_header(row: Row) -> bool:
     """Whether a first line holds names: mostly words, or words and numbers that run steadily up or down."""
-    if all(_is_number(entry) for entry in row):
+    if all(_is_number(entry) for entry in row) or _has_booleans(row):
         return False
     values = [float(entry.replace(",", ".", 1)) for entry in row if _is_number(entry)]
     numbers = [value for value in values if isfinite(value)]  # a name may be NaN
@@ -140,6 +185,14 @@ def _is_header(row: Row) -> bool:
         equal = len(set(steps)) == 1 and (len(steps) > 1 or abs(steps[0]) == 1)
         return equal and steps[0] != 0 and all(number.is_integer() for number in numbers)
     return all(step > 0 for step in steps) or all(step < 0 for step in steps)
+
+
+def _has_booleans(row: Row) -> bool:
+    """Whether the entries of a line, after its name if it has one, are booleans and numbers; yes and no alone are two names."""
+    words = [entry.strip().lower() for entry in row]
+    entries = words if len(words) == 1 or words[0] in ("true", "false") else words[1:]
+    booleans = [word for word in entries if word in BOOLEANS]
+    return bool(booleans) and sorted(entries) != ["no", "yes"] and all(word in BOOLEANS or _is_number(word) for word in entries)
 
 
 def _is_number(entry: str) -> bool:
@@ -153,7 +206,7 @@ def _is_number(entry: str) -> bool:
 
 def _is_word(entry: str) -> bool:
     """Whether an entry can only be a name: no number, none that is written badly, and none that is missing."""
-    return not (_is_number(entry) or _NO_WORD.fullmatch(entry.strip()))
+    return not (_is_number(entry) or _MISSING.fullmatch(entry.strip()) or _NO_WORD.fullmatch(entry.strip()))
 
 
 def _converter(text: _Text, mark: str) -> Callable[[str], float]:
@@ -185,50 +238,68 @@ class _OneMark:
 class _Numbers:
     """Rows of numbers, one after the other."""
 
-    def __init__(self, width: int, named: bool, mark: str, convert: Callable[[str], float]) -> None:
-        self._width, self._first, self._mark, self._convert = width, int(named), mark, convert
+    def __init__(self, width: int, choice: Choice, heads: list[str] | None, mark: str, convert: Callable[[str], float]) -> None:
+        self._width, self._choice, self._heads, self._mark, self._convert = width, choice, heads, mark, convert
+        self._whole = choice.kept == list(range(width))[-len(choice.kept) :]  # then the entries are cut off, and not picked
         self._values, self._lines = array("d"), array("q")
         self.names: list[str] = []
-        if width == self._first:
+        if not choice.kept:
             raise InvalidInputError("there is no column of numbers beside the names.")
 
     def add(self, line: int, row: Row) -> None:
         if len(row) != self._width:
             raise InvalidInputError(self._ragged(line, row))
-        if self._first:
-            self.names.append(unguarded(row[0].strip()))
+        kept, held = self._choice.kept, len(self._values)
+        if self._choice.names is not None:
+            self.names.append(unguarded(row[self._choice.names].strip()))
         try:
-            self._values.extend(map(self._convert, row[self._first :]))
-        except ValueError:
-            self._refuse(line, row)
+            self._values.extend(map(self._convert, row[kept[0] :] if self._whole else [row[j] for j in kept]))
+        except ValueError:  # in the middle of the row
+            del self._values[held:]
+            self._values.extend(self._value(line, j, row[j]) for j in kept)
         self._lines.append(line)
 
     def matrix(self) -> np.ndarray:
         X = np.frombuffer(self._values).reshape(len(self._lines), -1)
         if not np.isfinite(X).all():
             i, j = np.argwhere(~np.isfinite(X))[0]
-            raise InvalidInputError(
-                f"line {self._lines[i]}, column {j + self._first + 1} is no finite number ({X[i, j]}); fill or remove it."
-            )
+            place = self._choice.kept[j]
+            told = self._missing("nan", place) if np.isnan(X[i, j]) else f"is no finite number ({X[i, j]}); fill or remove it."
+            raise InvalidInputError(f"{self._place(self._lines[i], place)} {told}")
         return X
+
+    def _value(self, line: int, j: int, entry: str) -> float:
+        """An entry of a row that is not all numbers: a number, a boolean, or refused."""
+        if entry.strip().lower() in BOOLEANS:
+            return BOOLEANS[entry.strip().lower()]
+        try:
+            return self._convert(entry)
+        except ValueError:
+            told = (
+                self._missing(entry, j) if _MISSING.fullmatch(entry.strip()) else f"is {entry[:40]!r}, not a number{self._hint(entry, j)}."
+            )
+            raise InvalidInputError(f"{self._place(line, j)} {told}") from None
+
+    def _place(self, line: int, j: int) -> str:
+        return f"line {line}, column {j + 1}" + (f" ({self._heads[j][:40]!r})" if self._heads and self._heads[j] else "")
+
+    def _missing(self, entry: str, j: int) -> str:
+        return f"is {entry!r}: a missing value. Fill it, with 0 if that is meant, or leave out its line{self._or_drop(j)}."
+
+    def _or_drop(self, j: int) -> str:
+        return f", or its column with --drop {typed(self._heads[j])}" if self._heads and self._heads[j] else " or its column"
 
     def _ragged(self, line: int, row: Row) -> str:
         told = f"line {line} has {len(row)} columns, those before {self._width}; expected the same number in each."
         decimal = self._mark == "," and len(row) > self._width
         return told + (" If its numbers have decimal commas, separate them with semicolons." if decimal else "")
 
-    def _refuse(self, line: int, row: Row) -> None:
-        for j, entry in enumerate(row[self._first :], start=self._first + 1):
-            try:
-                self._convert(entry)
-            except ValueError:
-                raise InvalidInputError(f"line {line}, column {j} is {entry[:40]!r}, not a number{self._hint(entry)}.") from None
-
-    def _hint(self, entry: str) -> str:
-        if not entry.strip():
-            return "; fill it, with 0 if that is meant"
+    def _hint(self, entry: str, j: int) -> str:
         if self._mark == "," and "," in entry and _is_number(entry):
             return "; write a decimal comma as a point, or separate the columns with semicolons"
         if isinstance(self._convert, _OneMark) and _is_number(entry.replace(".", "")):
             return "; write all numbers with a decimal point, or all with a decimal comma, and none with marks between thousands"
-        return "; fill it if it is missing, and leave the column out if it holds words (only the first column may hold names)"
+        if not self._heads or not self._heads[j]:
+            return "; write a number, and leave the column out if it holds words (only the first column may hold names)"
+        name = typed(self._heads[j])
+        return f"; if the column holds words, leave it out with --drop {name}, or take them as names of the rows with --id-column {name}"

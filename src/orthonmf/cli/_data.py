@@ -1,0 +1,100 @@
+"""What a command takes of a file: which matrix, which columns, and which way round."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from scipy.sparse import csr_array, issparse
+
+from .._common.files import STDIN
+from .._common.typing import Array
+from ..exceptions import InvalidInputError
+from ..io import Columns, Data
+from ..io.apart import read
+from ..io.base import texts
+from ..io.columns import ALL, listed, repeated
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What is taken of a file. All names are those of the file as it is; it is transposed last."""
+
+    key: str | None = None
+    columns: Columns = ALL
+    names: Path | None = None
+    transpose: bool = False
+
+    def read(self, path: Path) -> Data:
+        """The matrix that is meant."""
+        if self.names is None:
+            data = read(path, key=self.key, columns=self.columns)
+        else:
+            names = _lines(self.names)
+            data = self.columns.of(_named(read(path, key=self.key), names, self.names, source(path)))
+        return _transposed(data) if self.transpose else data
+
+
+def taken(
+    *,
+    key: str | None = None,
+    drop: str | None = None,
+    keep: str | None = None,
+    id_column: str | None = None,
+    names: Path | None = None,
+    transpose: bool = False,
+) -> Taken:
+    """What the options say."""
+    columns = Columns(_words("drop", drop), None if keep is None else _words("keep", keep), id_column)
+    return Taken(key, columns, names, transpose)
+
+
+def source(path: Path) -> str:
+    """A file in a message."""
+    return "standard input" if path == STDIN else str(path)
+
+
+def _words(option: str, text: str | None) -> tuple[str, ...]:
+    """Names with commas between; one that holds a comma is in quotes."""
+    if text is None:
+        return ()
+    try:
+        names = tuple(name.strip() for name in next(csv.reader([text], strict=True, skipinitialspace=True), []))
+    except csv.Error:
+        names = ()
+    if not names or not all(names):
+        raise InvalidInputError(
+            f"--{option} {text!r} is not usable; expected names of columns with commas between (a,b), those with a comma in quotes "
+            "('\"a, b\",c')."
+        )
+    return names
+
+
+def _named(data: Data, names: Array, path: Path, where: str) -> Data:
+    """The same with the names of the file ``path``."""
+    if data.column_names is not None:
+        raise InvalidInputError(f"{where} has names of its columns ({listed(data.column_names[:3])}); leave --names out.")
+    if len(names) != data.X.shape[1]:
+        raise InvalidInputError(f"--names {path} holds {len(names)} names, {where} has {data.X.shape[1]} columns; expected one for each.")
+    return replace(data, column_names=names)
+
+
+def _lines(path: Path) -> Array:
+    """The lines of a file of names, but for blank ones at its end."""
+    if not path.is_file():
+        raise InvalidInputError(f"--names {path} is not a file; expected a text file with a name in each line.")
+    try:
+        names = [line.strip() for line in path.read_text(encoding="utf-8-sig").rstrip().splitlines()]
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"--names {path} is no text in UTF-8 ({error.reason}); expected a name in each line.") from error
+    if "" in names:
+        raise InvalidInputError(f"--names {path}: line {names.index('') + 1} is blank; expected a name in each line.")
+    if twice := repeated(names):
+        lines = " and ".join(str(i + 1) for i, name in enumerate(names) if name == twice[0])
+        raise InvalidInputError(f"--names {path}: the name {twice[0]!r} stands in lines {lines}; give each column a name of its own.")
+    return texts(names)
+
+
+def _transposed(data: Data) -> Data:
+    return Data(csr_array(data.X.T) if issparse(data.X) else data.X.T, data.column_names, data.row_names)
