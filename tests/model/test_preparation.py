@@ -34,7 +34,7 @@ def test_by_hand():
 
 
 def test_a_step_that_is_not_known_is_named_with_those_that_are():
-    with pytest.raises(InvalidInputError, match=r"normalize='zscore' is not known.*max \(divide each feature by its largest value\)"):
+    with pytest.raises(InvalidInputError, match=r"normalize: 'zscore' is not known.*max \(divide each feature by its largest value\)"):
         Preparation.of("log1p, zscore", WINE.data)
 
 

@@ -15,11 +15,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._common.memory import free_bytes
 from .._common.typing import Array
+from .._common.validation import check_matrix
 from ..estimator import ONMF
 from ..exceptions import InvalidInputError, NothingStandsOutWarning
 from ..io import Data
 from ..io.base import texts
 from ..io.columns import listed, repeated, typed
+from ..model.preparation import Preparation
+from ..model.units import uneven
 from ..search.job import MAX_COMPONENTS
 from ._output import warn
 from ._progress import annealing
@@ -85,6 +88,20 @@ def load(path: Path) -> ONMF:
     return ONMF.load(path)
 
 
+def prepared(model: ONMF, data: Data, normalize: str | None) -> Data:
+    """The data as they are factorised, noted in the model; where nothing is done to them, a line tells of features in other units."""
+    if isinstance(data.X, np.memmap):
+        if normalize is not None:
+            raise InvalidInputError(f"--normalize {normalize} needs data in memory, which has no room for them; prepare the file first.")
+        return data
+    if normalize is not None:
+        model._preparation, X = Preparation.of(normalize, check_matrix(data.X, sparse_format="csr"))
+        return replace(data, X=X)
+    if (sentence := uneven(data.X, data.column_names, "--normalize max, or std")) is not None:
+        warn(f"note: {sentence}")
+    return data
+
+
 def matched(model: ONMF, data: Data, where: str) -> Data:
     """The columns of the fit in their order, by name; without names, as many as in the fit."""
     known, given = getattr(model, "feature_names_in_", None), data.column_names
@@ -94,7 +111,9 @@ def matched(model: ONMF, data: Data, where: str) -> Data:
         raise InvalidInputError(
             f"{where} has {data.X.shape[1]} columns of numbers, the model was fitted on {model.n_features_in_}; keep those of the fit."
         )
-    return data
+    if model._preparation is None:
+        return data
+    return replace(data, X=model._preparation(check_matrix(data.X, sparse_format="csr")))
 
 
 def _in_order(data: Data, known: list[str], where: str) -> Data:

@@ -32,6 +32,14 @@ Names = Annotated[
     typer.Option(help="Text file with a name in each line, for columns without names.", metavar="FILE", readable=False),
 ]
 Transpose = Annotated[bool, typer.Option("--transpose", help="Samples are the columns of the file; all names are those of the file.")]
+Normalize = Annotated[
+    str | None,
+    typer.Option(
+        help="What is done to the numbers first, and to those of predict and verify: max, std (each feature), l2 (each row), log1p, tfidf; "
+        "several with commas between, in this order.",
+        metavar="STEPS",
+    ),
+]
 Orthogonal = Annotated[str, typer.Option(help="What belongs to one component: samples (rows) or features (columns).")]
 Scaling = Annotated[str, typer.Option(help="item: each item has a scale of its own. none: all items of a component share one.")]
 MaxComponents = Annotated[int | None, typer.Option(help="Where auto stops looking; 32 by default.")]

@@ -18,7 +18,7 @@ from ..report import write_report
 from . import _options as options
 from ._data import taken
 from ._folder import alone, check_taken, together
-from ._model import MODEL, fitted, names_checked, names_of, resident
+from ._model import MODEL, fitted, names_checked, names_of, prepared, resident
 from ._output import as_json, base_name, say, warn, write_text
 from .verify import FAILED, evidence
 
@@ -71,6 +71,7 @@ def fit(
     id_column: options.IdColumn = None,
     names: options.Names = None,
     transpose: options.Transpose = False,
+    normalize: options.Normalize = None,
     form: Annotated[str, typer.Option("--format", help="Of the tables: csv or parquet.")] = "csv",
     out: Annotated[Path | None, typer.Option(help="Folder for the results; by default DATA's name with -onmf.")] = None,
     force: options.Force = False,
@@ -100,7 +101,7 @@ def fit(
     check_table(folder / tables(form)[0])
     with alone(folder) as place:
         check_taken(place, OURS, force=force, inputs=(data,))
-        given = resident(wanted.read(data), quiet=quiet)
+        given = prepared(model, resident(wanted.read(data), quiet=quiet), normalize)
         fitted(model, given, quiet=quiet)
         summary = summarised(model, given, base_name(data), form)
         with together(place, OURS) as drafts:
@@ -138,7 +139,7 @@ def summarised(model: ONMF, matrix: Data, name: str, form: str) -> dict[str, Any
     return {
         "data": name,
         "shape": matrix.X.shape,
-        "asked": {parameter: getattr(model, parameter) for parameter in asked},
+        "asked": {**{parameter: getattr(model, parameter) for parameter in asked}, "normalize": _steps(model)},
         "n_components": model.n_components_,
         "counts": model.counts_,
         "status": model.status_,
@@ -155,6 +156,11 @@ def summarised(model: ONMF, matrix: Data, name: str, form: str) -> dict[str, Any
         "files": sorted([MODEL, SUMMARY, REPORT, *tables(form)]),
         "version": __version__,
     }
+
+
+def _steps(model: ONMF) -> str | None:
+    """What was done to the numbers first."""
+    return None if model._preparation is None else ",".join(model._preparation.names)
 
 
 def told(model: ONMF, matrix: Data, folder: Path) -> str:

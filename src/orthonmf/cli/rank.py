@@ -10,7 +10,7 @@ from ..estimator import ONMF
 from ..search.number.curve import Row, curve
 from . import _options as options
 from ._data import taken
-from ._model import fitted
+from ._model import fitted, prepared
 from ._output import as_json, base_name, say
 
 MARKS = {"answer": "  ←", "level": "  ← coarser", "": ""}
@@ -29,12 +29,13 @@ def rank(
     id_column: options.IdColumn = None,
     names: options.Names = None,
     transpose: options.Transpose = False,
+    normalize: options.Normalize = None,
     json: options.Json = False,
 ) -> None:
     """Say how many components the data have, how sure that is, and what speaks for every other number."""
     model = ONMF(orthogonal=orthogonal, scaling=scaling, max_components=max_components, refine=False)
     wanted = taken(key=key, drop=drop, keep=keep, id_column=id_column, names=names, transpose=transpose)
-    fitted(model, wanted.read(data), quiet=False)
+    fitted(model, prepared(model, wanted.read(data), normalize), quiet=False)
     rows = curve(model)
     if json:
         found = {"n_components": model.n_components_, "levels": model.levels_, "status": model.status_}

@@ -65,7 +65,7 @@ class Preparation:
         given = tuple(name.strip() for name in names.split(",")) if isinstance(names, str) else tuple(names)
         if unknown := [name for name in given if name not in STEPS]:
             known = "; ".join(f"{name} ({words})" for name, (_, _, words) in STEPS.items())
-            raise InvalidInputError(f"normalize={unknown[0]!r} is not known. Known are: {known}. Several are joined by commas.")
+            raise InvalidInputError(f"normalize: {unknown[0]!r} is not known. Known are: {known}. Several are joined by commas.")
         pipeline = _pipeline(given)
         made = pipeline.fit_transform(X)
         learnt = [_vector(pipeline[i], attribute) for i, name in enumerate(given) if (attribute := STEPS[name][1]) is not None]
