@@ -172,6 +172,12 @@ def test_what_is_wrong_with_standard_input_is_said(monkeypatch, content, message
         read("-", columns=Columns(names="a"))
 
 
+def test_standard_input_that_is_closed_is_empty(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InvalidInputError, match="standard input: is empty"):
+        read("-")
+
+
 @pytest.mark.parametrize("value", ["", "x", "0", "-1", "nan", "inf"])
 @pytest.mark.parametrize("name", ["ORTHONMF_READ_SECONDS", "ORTHONMF_READ_GIB"])
 def test_an_unusable_limit_is_refused_by_name(path, monkeypatch, name, value):

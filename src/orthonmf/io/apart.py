@@ -69,7 +69,7 @@ def read(path: str | os.PathLike[str], *, key: str | None = None, columns: Colum
 
 def _of_stdin(columns: Columns) -> Data:
     with named("standard input"):
-        content = sys.stdin.buffer.read()
+        content = b"" if sys.stdin is None else sys.stdin.buffer.read()  # None where it is closed
         if not content.strip():
             raise InvalidInputError("is empty; expected a matrix of numbers as text, with commas, semicolons or tabs between the columns.")
         data = text.matrix(content, columns)
