@@ -287,7 +287,9 @@ def _restored(archive: Archive, cls: type[Model]) -> Model:
         setattr(model, name, arrays[name])
     for name in OPTIONAL:
         setattr(model, name, arrays.get(name))
-    model._bounds, model._mixture, model._preparation = bounds, _mixture(fitted, arrays), _preparation(fitted, arrays)
+    model._bounds, model._mixture = bounds, _mixture(fitted, arrays)
+    if (preparation := _preparation(fitted, arrays)) is not None:
+        model._preparation = preparation
     model._total_size = fitted.total_size
     # Older files have these where nobody reads them.
     if model.orthogonal == "features":
