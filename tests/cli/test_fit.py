@@ -14,7 +14,7 @@ from orthonmf.cli._output import as_json
 from orthonmf.io import read
 from orthonmf.search.status import Status
 
-FILES = ["assignments.csv", "components.csv", "model.onmf", "report.html", "summary.json"]
+FILES = ["assignments.csv", "components.csv", "features.csv", "model.onmf", "report.html", "summary.json"]
 
 
 def contents(folder):
@@ -144,7 +144,14 @@ def test_the_same_command_twice_writes_the_same_bytes(matrix, tmp_path, form):
 
 def test_tables_of_the_other_form_do_not_stay(matrix, fitted):
     assert main(["fit", str(matrix), "--out", str(fitted), "--format", "parquet", "--force", "--quiet"]) == 0
-    assert sorted(contents(fitted)) == ["assignments.parquet", "components.parquet", "model.onmf", "report.html", "summary.json"]
+    assert sorted(contents(fitted)) == [
+        "assignments.parquet",
+        "components.parquet",
+        "features.parquet",
+        "model.onmf",
+        "report.html",
+        "summary.json",
+    ]
     assert read(fitted / "components.parquet").column_names.tolist()[-3:] == ["a", "b", "c"]
 
 

@@ -59,3 +59,13 @@ def test_a_step_that_is_not_known(wine, capfd):
 def test_rank_takes_it_too(wine, capfd):
     assert main(["rank", "wine.csv", "--normalize", "max", "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["n_components"] == 3
+
+
+def test_what_tells_a_component_from_the_others_is_a_table(wine):
+    main(["fit", "wine.csv", "-k", "3", "--normalize", "max", "--quiet"])
+    table = pd.read_csv("wine-onmf/features.csv")
+    assert list(table) == ["component", "feature", "weight", "distinctiveness"]
+    weights = pd.read_csv("wine-onmf/components.csv", index_col="component")
+    for component, rows in table.groupby("component"):
+        assert rows["distinctiveness"].is_monotonic_decreasing
+        np.testing.assert_array_equal(rows["weight"], weights.loc[component, rows["feature"]])

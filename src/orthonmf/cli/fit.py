@@ -26,11 +26,13 @@ SUMMARY, REPORT = "summary.json", "report.html"
 FORMS = ("csv", "parquet")
 
 
-def tables(form: str) -> tuple[str, str]:
-    """The names of the two tables."""
-    return f"components.{form}", f"assignments.{form}"
+def tables(form: str) -> tuple[str, str, str]:
+    """The names of the tables."""
+    return f"components.{form}", f"features.{form}", f"assignments.{form}"
 
 
+# Features of a component in their table, the most distinctive first.
+LISTED = 50
 # Every file that a fit may write.
 OURS = (MODEL, SUMMARY, REPORT, *(name for form in FORMS for name in tables(form)))
 
@@ -118,13 +120,17 @@ def fit(
 
 def write_all(model: ONMF, matrix: Data, summary: dict[str, Any], folder: Path) -> None:
     """All the files of a fit."""
-    components, assignments = (folder / name for name in tables(summary["format"]))
+    components, features, assignments = (folder / name for name in tables(summary["format"]))
     given = matrix.row_names if model.orthogonal == "samples" else matrix.column_names
     items = names_of(given, len(model.labels_))
     model.save(folder / MODEL)
     columns = names_of(matrix.column_names, model.n_features_in_)
     heads = ((str(name), model.components_[:, j]) for j, name in enumerate(columns))
     write_table(components, [("component", range(model.n_components_)), *heads])
+    listed = [(j, *term) for j, terms in enumerate(top_terms(model, columns, n_terms=LISTED)) for term in terms]
+    write_table(
+        features, [(head, [row[i] for row in listed]) for i, head in enumerate(("component", "feature", "weight", "distinctiveness"))]
+    )
     kind = model.orthogonal.removesuffix("s")
     with names_checked():
         sure = model._certainty(matrix.X, model.labels_)

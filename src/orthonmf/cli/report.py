@@ -33,7 +33,7 @@ def report(
         raise InvalidInputError(f"{folder} is not a folder; expected one that orthonmf fit wrote.")
     path = folder / REPORT if out is None else out
     with alone(folder) if out is None else nullcontext():
-        check_file(path, force=force, inputs=[folder / name for name in (MODEL, SUMMARY, *(tables(form)[1] for form in FORMS))])
+        check_file(path, force=force, inputs=[folder / name for name in (MODEL, SUMMARY, *(tables(form)[-1] for form in FORMS))])
         model = load(folder)
         write_report(
             model,
@@ -47,7 +47,7 @@ def report(
 
 def _item_names(folder: Path, n_items: int) -> Any:
     """The names in the table of assignments; None where there is no table."""
-    for path in (folder / tables(form)[1] for form in FORMS):
+    for path in (folder / tables(form)[-1] for form in FORMS):
         if path.is_file():
             names = read_names(path)
             if len(names) != n_items:
