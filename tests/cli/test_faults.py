@@ -241,7 +241,7 @@ def test_other_files_in_the_folder_stay(matrix, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     assert main(["fit", str(matrix), "--out", str(tmp_path), "--quiet"]) == 0
     assert (tmp_path / "notes.txt").read_text() == "mine"
-    assert len(contents(tmp_path)) == 7
+    assert len(contents(tmp_path)) == 8
 
 
 @pytest.mark.parametrize("error", [RuntimeError("fault"), OSError(28, "No space left on device", "draft"), KeyboardInterrupt()])

@@ -251,7 +251,7 @@ def test_a_signal_that_is_ignored_stays_ignored(matrix, tmp_path, monkeypatch):
         assert main(["fit", str(matrix), "--out", str(tmp_path / "parts"), "--quiet"]) == 0
     finally:
         signal.signal(signal.SIGHUP, before)
-    assert len(os.listdir(tmp_path / "parts")) == 5
+    assert len(os.listdir(tmp_path / "parts")) == 6
 
 
 @pytest.mark.parametrize("others", [False, True])
