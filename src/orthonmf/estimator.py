@@ -49,7 +49,7 @@ from .search.job import MAX_COMPONENTS, Request
 from .search.sampling import mergeable
 from .search.status import Status
 from .search.transitions import persistence
-from .sources import FEW_BYTES, ON_DISK, StoredColumns, chunks_of, each_chunk, in_chunks, stored
+from .sources import FEW_BYTES, ON_DISK, StoredColumns, as_dask_array, chunks_of, each_chunk, in_chunks, stored
 
 # Parameters on which no bit of a fit depends.
 UNCHANGING = ("checkpoint", "n_jobs", "time_limit", "verbose")
@@ -425,7 +425,7 @@ class ONMF(CallbackSupport, Factorization):
         array([[9., 0.]])
         """
         check_is_fitted(self)
-        if in_chunks(X) and (self.orthogonal == "samples" or X.numblocks[1] == 1):
+        if in_chunks(X) and (self.orthogonal == "samples" or as_dask_array(X).numblocks[1] == 1):
             of_features, none = self.orthogonal == "features", np.zeros(0, dtype=np.intp)
             empty = one_per_row(none, none, self.n_components_, sparse=self.sparse_output and not of_features, dtype=_float_of(X))
             return self._later("transform", X, empty)
@@ -511,9 +511,9 @@ class ONMF(CallbackSupport, Factorization):
 
     def _later(self, method: str, X: Any, empty: Any) -> Any:
         """What a method says of a collection of dask, chunk by chunk, as a dask array that is computed when it is asked for."""
-        self._check_features(X, X)
+        self._check_features(X, as_dask_array(X))
         few = copy(self)
-        for name in ("labels_", "scale_", "margin_", "history_", "feature_names_in_"):  # what the chunks need not know
+        for name in ("labels_", "scale_", "margin_", "history_", "feature_names_in_", "_item_size"):  # what the chunks need not know
             few.__dict__.pop(name, None)
         few.n_jobs = 1  # the workers share the cores
         return each_chunk(X, getattr(few, method), empty)

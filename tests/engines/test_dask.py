@@ -127,6 +127,52 @@ def test_without_a_client_the_threads_of_dask_compute(no_client, stored, monkeyp
     assert_same(ONMF(3, engine="dense").fit(stored), fitted_here(clouds(), LENGTHS, monkeypatch, n_components=3, engine="dense"))
 
 
+GRAPHS = {
+    "cut": lambda X: X[1:],
+    "cut anew": lambda X: X.rechunk((5_000, 8)),
+    "masked": lambda X: X[X[:, 0] > 4],
+    "from delayed": lambda X: da.concatenate(
+        [da.from_delayed(each, (n, 8), X.dtype) for n, each in zip(LENGTHS, X.to_delayed()[:, 0], strict=True)]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("clients", ["no_client", "client"])
+def test_chunks_that_several_tasks_make(request, clients, stored, name, monkeypatch):
+    request.getfixturevalue(clients)
+    X = GRAPHS[name](stored)
+    lengths = [len(each.compute()) for each in X.to_delayed()[:, 0]]
+    expected = fitted_here(X.compute(), [n for n in lengths if n], monkeypatch, n_components=3, engine="dense")
+    assert_same(ONMF(3, engine="dense").fit(X), expected)
+
+
+@pytest.mark.parametrize("clients", ["no_client", "client"])
+def test_chunks_computed_from_all_others_are_refused_unless_they_are_held(request, clients, stored):
+    request.getfixturevalue(clients)
+    many = stored.rechunk((1_000, 8))
+    scaled = many / many.max(axis=0)
+    with pytest.raises(InvalidInputError, match=r"computed from many others.*X = X\.persist\(\)"):
+        ONMF(3).fit(scaled)
+    assert ONMF(3, engine="dense").fit(scaled.persist()).n_components_ == 3
+
+
+def test_numbers_of_the_client_are_sent_once(client):
+    from distributed import Future
+
+    X = da.from_array(clouds(), chunks=(5_000, 8)).map_blocks(lambda block: block + 1.0)
+    assert all(isinstance(each, Future) for each in cluster_module.Cluster(X).blocks)
+
+
+def test_a_fit_inside_a_task_is_refused(client):
+    with pytest.raises(DistributedFitError, match="inside a task of dask"):
+        client.submit(_fit_there).result()
+
+
+def _fit_there():
+    return ONMF(3).fit(da.ones((10, 3), chunks=(5, 3)))
+
+
 def test_what_a_model_says_of_new_data_is_computed_when_it_is_asked_for(client, stored):
     X, model = clouds(), ONMF(3).fit(stored)
     expected = {"predict": model.predict(X), "transform": model.transform(X), "predict_proba": model.predict_proba(X)}
@@ -347,7 +393,7 @@ def test_a_chunk_that_goes_missing_on_the_way(client, tmp_path):
             seen.append(True)
             return engine
 
-    with pytest.raises(DistributedFitError, match=r"Chunk 0 of X could not be computed: FileNotFoundError"):
+    with pytest.raises(DistributedFitError, match=r"Chunk \d of X could not be computed: FileNotFoundError"):
         Gone(3).fit(data)
     assert seen
 
@@ -380,5 +426,12 @@ def test_what_is_no_matrix_of_numbers_is_refused(stored):
         ONMF(3).fit(stored[:, 0])
     with pytest.raises(InvalidInputError, match="numbers are expected"):
         ONMF(3).fit(da.from_array(np.array([["a", "b"]] * 4)))
+    for empty in (da.zeros((0, 5)), da.zeros((5, 0))):
+        with pytest.raises(InvalidInputError, match="a minimum of 1 row and column is required"):
+            ONMF(3).fit(empty)
+    with pytest.raises(InvalidInputError, match=r"X is a Delayed of dask.*da\.from_delayed"):
+        ONMF(3).fit(dask.delayed(np.ones)((4, 4)))
+    with pytest.raises(InvalidInputError, match="1 dimensions; expected 2"):
+        ONMF(2).fit(clouds(100)).predict(stored[:, 0])
     with pytest.raises(InvalidInputError, match="engine='dask' reads dask arrays"):
         ONMF(3, engine="dask").fit(clouds(100))

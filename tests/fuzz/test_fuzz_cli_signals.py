@@ -15,6 +15,7 @@ import orthonmf.cli.fit
 from orthonmf import ONMF
 from orthonmf.cli import main
 from orthonmf.cli._signals import signals
+from orthonmf.io import read
 
 # A signal may come between the opening of a file and the block that closes it.
 pytestmark = [
@@ -52,7 +53,7 @@ def place(tmp_path, monkeypatch):
     for number in ENDING[1:]:
         signal.signal(number, signal.SIG_DFL)
     (tmp_path / "genes.csv").write_text(ROWS)
-    data = orthonmf.cli.fit.read(tmp_path / "genes.csv")
+    data = read(tmp_path / "genes.csv")
     models = {k: ONMF(k).fit(data.X) for k in (2, 3)}
     monkeypatch.setattr(orthonmf.cli.fit, "fitted", lambda model, given, quiet: vars(model).update(vars(models[model.n_components])))
     yield tmp_path

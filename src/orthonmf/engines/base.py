@@ -157,6 +157,8 @@ class Engine(ABC):
     given_dtype: Any
     #: Whether what is found about the items for one pass is worth keeping for the next.
     lasting = True
+    #: Whether what is kept of an item is a few numbers, whatever its width.
+    frames_are_few = False
     #: Weights are seen as w · 4**weight_shift.
     weight_shift = 0
     #: What each item counts towards a soft bound, float64 with mean one; None where all count the same.

@@ -260,6 +260,8 @@ class _CompiledRawRows(DenseRawRows):
 class _Compiled(Engine):
     """Passes that have a kernel, for losses that it knows, run compiled."""
 
+    frames_are_few = True
+
     def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
         if type(frame) not in NUMBERS or type(work) not in KERNELS:
             return super().stream(frame, work, columns)

@@ -81,14 +81,14 @@ class DaskEngine(Engine):
         began = self.team.clock()
         recipe = self._recipe(frame, work, columns or {})
         joined: dict[str, Any] = {}
-        totals: list[Any] = []
+        total: Any = None
         names: tuple[str, ...] = ()
         for where, answer in self._answers(replace(recipe, name="*" if self._near else "")):
-            totals.append(answer.total)
+            total = answer.total if total is None else total + answer.total
             names = answer.names
             for name, values in answer.columns.items():
                 self._join(joined, name, where, values)
-        found = Found(self._added(totals), joined)
+        found = Found(self._added([total]), joined)
         self.pass_seconds = self.team.clock() - began
         if not self._near:
             settled = _settled(recipe)

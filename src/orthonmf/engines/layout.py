@@ -81,7 +81,7 @@ def power_of_two(X: Any, sample_weight: Array | None) -> int:
     """The shift s with max X · 2**s in [0.5, 1), so that squares neither overflow nor vanish; 0 for X = 0."""
     weighs = None if sample_weight is None or sample_weight.all() else sample_weight > 0
     if hasattr(X, "lengths"):
-        largest = X.max(initial=0) if weighs is None or X.turned else X.largest_of(weighs)
+        largest = X.max(initial=0) if weighs is None else X.largest_of(weighs)
     elif is_sparse(X):
         largest = float(X.data.max(initial=0))
     elif weighs is not None:

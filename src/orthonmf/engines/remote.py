@@ -7,8 +7,8 @@ What a process has found before of a chunk it remembers, within limits, because 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
@@ -27,7 +27,7 @@ from .threads import ThreadTeam
 
 # What a process remembers of all its chunks, in bytes, and as a part of what a worker may hold; of a chunk, so many columns.
 REMEMBERED_BYTES, REMEMBERED_PART = 256 << 20, 1 / 16
-REMEMBERED_COLUMNS = 8
+REMEMBERED_COLUMNS, REMEMBERED_FRAMES = 8, 16
 # What the frame of an item takes.
 FRAME_BYTES = 28
 
@@ -164,24 +164,44 @@ class Answer:
 
 @dataclass
 class _Remembered:
-    """What a process has found of a chunk."""
+    """What a process has found of a chunk; one task at a time has it."""
 
-    frames: dict[str, Any] = field(default_factory=dict)
     kept: dict[str, Any] = field(default_factory=dict)
     columns: OrderedDict[tuple[str, str], Array] = field(default_factory=OrderedDict)
+    lock: Any = field(default_factory=Lock)
 
     def nbytes(self, n_items: int) -> int:
         return sum(each.nbytes for each in self.columns.values()) + FRAME_BYTES * n_items * len(self.kept)
 
 
 _memory: OrderedDict[tuple[str, int], tuple[_Remembered, int]] = OrderedDict()
+_frames: OrderedDict[tuple[str, str], Any] = OrderedDict()
 _lock = Lock()
 
 
-def _remembered(order: Order) -> _Remembered:
+@contextmanager
+def _remembered(order: Order) -> Iterator[_Remembered]:
+    """What is known of a chunk, and what is found of it within the block; nothing where another task of the same chunk is at it."""
     with _lock:
-        found, _ = _memory.pop((order.fit, order.number), (_Remembered(), 0))
-        _memory[order.fit, order.number] = found, found.nbytes(order.n_items)
+        found, _ = _memory.get((order.fit, order.number), (_Remembered(), 0))
+        mine = found.lock.acquire(blocking=False)
+    if not mine:
+        yield _Remembered()
+        return
+    try:
+        yield found
+        _remember(order, found)
+    finally:
+        found.lock.release()
+
+
+def _same_frame(fit: str, key: str, frame: Any) -> Any:
+    """A frame as it came first: what is kept of items is kept for that object."""
+    with _lock:
+        found = _frames.setdefault((fit, key), frame)
+        _frames.move_to_end((fit, key))
+        while len(_frames) > REMEMBERED_FRAMES:
+            _frames.popitem(last=False)
         return found
 
 
@@ -191,7 +211,8 @@ def _remember(order: Order, found: _Remembered) -> None:
         found.columns.popitem(last=False)
     with _lock:
         _memory[order.fit, order.number] = found, found.nbytes(order.n_items)
-        while len(_memory) > 1 and sum(nbytes for _, nbytes in _memory.values()) > min(REMEMBERED_BYTES, REMEMBERED_PART * _limit()):
+        _memory.move_to_end((order.fit, order.number))
+        while _memory and sum(nbytes for _, nbytes in _memory.values()) > min(REMEMBERED_BYTES, REMEMBERED_PART * _limit()):
             _memory.popitem(last=False)
 
 
@@ -209,9 +230,8 @@ def _limit() -> float:
 class _Chunk:
     """One chunk, whose numbers are loaded when a pass looks at them."""
 
-    def __init__(self, block: Any, order: Order, team: ThreadTeam) -> None:
-        self._block, self._order, self._team = block, order, team
-        self.memory = _remembered(order)
+    def __init__(self, block: Any, order: Order, memory: _Remembered, team: ThreadTeam) -> None:
+        self._block, self._order, self._memory, self._team = block, order, memory, team
         self._rows: Any = None
 
     def found(self, recipe: Recipe) -> Found:
@@ -222,17 +242,18 @@ class _Chunk:
         engine = sight.engine_on(self._stand_in() if blind else self._loaded(), self._order.first, self._team)
         frame = recipe.frame
         if not blind and frame is not None:
-            frame = self.memory.frames.setdefault(recipe.frame_key, frame)
-            if engine.lasting:
-                engine._kept = self.memory.kept.setdefault(sight.key, {})
+            frame = _same_frame(self._order.fit, recipe.frame_key, frame)
+            if engine.lasting and engine.frames_are_few:
+                engine._kept = self._memory.kept.setdefault(sight.key, {})
         found = engine.run(frame, recipe.work, columns)
-        for name, values in found.columns.items():
-            self.memory.columns[recipe.key, name] = values
+        if recipe.name != "*":  # what is sent back is not asked for again
+            for name, values in found.columns.items():
+                self._memory.columns[recipe.key, name] = values
         return found
 
     def column(self, recipe: Recipe) -> Array:
         """A column, found again where it is not remembered."""
-        known = self.memory.columns.get((recipe.key, recipe.name))
+        known = self._memory.columns.get((recipe.key, recipe.name))
         return self.found(recipe).columns[recipe.name] if known is None else known
 
     def _loaded(self) -> Any:
@@ -250,15 +271,14 @@ class _Chunk:
 
 def computed(block: Any, order: Order) -> Answer:
     """Do what is asked of a chunk."""
-    with ThreadTeam(1) as team, closing(team):
-        chunk = _Chunk(block, order, team)
+    with ThreadTeam(1) as team, closing(team), _remembered(order) as memory:
+        chunk = _Chunk(block, order, memory, team)
         recipe = order.recipe
         if order.totals:
             found = chunk.found(recipe)
             sent = found.columns if recipe.name == "*" else {}
         else:
             found, sent = Found(None), {recipe.name: chunk.column(recipe)}
-        _remember(order, chunk.memory)
         return Answer(found.total, sent, tuple(found.columns), arithmetic())
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
+from dask.delayed import Delayed
 from scipy import sparse
 
 from .._common.typing import Array, Labels
@@ -122,6 +123,10 @@ class Chunked:
                 f"The chunks of X are not alike: widths {sorted(widths)}, {'some' if len(kinds) > 1 else 'all or none'} of them sparse. "
                 "Make them equally wide, and all arrays or all CSR."
             )
+        if not self.numbers or not about[0].width:
+            raise InvalidInputError(
+                f"X has {len(self.numbers) and about[0].width} numbers in a row; a minimum of 1 row and column is required."
+            )
         self.lengths = np.array([each.count for each in about])
         self.is_sparse, self.nnz = about[0].is_sparse, sum(each.nnz for each in about)
         self.dtype = np.result_type(*(each.dtype for each in about))
@@ -204,15 +209,19 @@ def _mapped(block: Any, function: Callable[[Any], Any], empty: Any) -> Any:
 
 def each_chunk(X: Any, function: Callable[[Any], Any], empty: Any) -> Any:
     """``function`` of every chunk of rows as a dask array that is computed when it is asked for; ``empty`` is what it makes of no rows."""
-    X = _array(X)
+    X = as_array(X)
     _check_chunks(X, 0, "predict")
     shape: dict[str, Any] = {"drop_axis": 1} if empty.ndim == 1 else {"chunks": (X.chunks[0], (empty.shape[1],))}
     return da.map_blocks(_mapped, X, function, empty, dtype=empty.dtype, meta=empty, **shape)
 
 
-def _array(X: Any) -> Any:
+def as_array(X: Any) -> Any:
     """A dask array of numbers, with two dimensions."""
-    if hasattr(X, "to_dask_array"):
+    if not isinstance(X, da.Array):
+        if isinstance(X, Delayed) or not hasattr(X, "to_dask_array"):
+            raise InvalidInputError(
+                f"X is a {type(X).__name__} of dask; expected an array or a data frame, for example da.from_delayed(X, …)."
+            )
         X = X.to_dask_array()
     if X.ndim != 2:
         raise InvalidInputError(f"X has {X.ndim} dimensions; expected 2.")
@@ -235,6 +244,6 @@ def _check_chunks(X: Any, axis: int, purpose: str) -> None:
 
 def of(X: Any, orthogonal: str, estimator: str) -> Chunked:
     """A dask array or data frame, looked at once."""
-    X, axis = _array(X), 0 if orthogonal == "samples" else 1
+    X, axis = as_array(X), 0 if orthogonal == "samples" else 1
     _check_chunks(X, axis, f"orthogonal={orthogonal!r}")
     return Chunked(X, axis, estimator)

@@ -12,37 +12,42 @@ import concurrent.futures
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pickle import PicklingError, dumps
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any
 from uuid import uuid4
 
+from cloudpickle import dumps
 from dask.base import compute, optimize
 from dask.delayed import delayed
 from dask.local import get_sync
 from dask.optimization import cull
 
-from ..exceptions import DistributedFitError, OrthonmfError
+from ..exceptions import DistributedFitError, InvalidInputError, OrthonmfError
 
 # Seconds without an answer from any worker while workers die, are missing, or their tasks fail: then the fit ends.
 STALL_SECONDS = 60.0
 # Seconds in which the scheduler may be out of reach.
 SCHEDULER_SECONDS = 10.0
+NO_WORKER = "there is no worker"
 # How often one chunk is asked for again; dask itself has tried on several workers each time.
 MAX_TRIES = 20
 # Seconds between two looks at the cluster while nothing comes, and those an answer may take on its way.
 LOOK_SECONDS, ANSWER_SECONDS = 0.5, 30.0
 # A chunk whose recipe is longer than this many bytes holds its numbers in it: they are sent once, not in every pass.
-RECIPE_BYTES = 1 << 20
+RECIPE_BYTES = 1 << 16
+# Chunks that share more than so many times the tasks there are would be computed from each other again and again.
+SHARED_TASKS = 4
 
 
-@dataclass(frozen=True)
 class Loader:
-    """How a chunk is loaded: the tasks of dask that lead to it, which run one after the other where it is needed."""
+    """How a chunk is loaded: the tasks of dask that lead to it, which run one after the other where it is needed.
 
-    graph: dict[Any, Any]
-    key: Any
+    It is no dataclass: dask would look into one, and take its tasks for some of its own.
+    """
+
+    def __init__(self, graph: dict[Any, Any], key: Any) -> None:
+        self.graph, self.key = graph, key
 
     def __call__(self) -> Any:
         """The chunk."""
@@ -73,10 +78,18 @@ def _guarded(function: Callable[..., Any], block: Any, arguments: tuple[Any, ...
 def _client() -> Any:
     """The client of the user, if there is one."""
     try:
-        from distributed import get_client
-
+        from distributed import get_client, get_worker
+    except ImportError:
+        return None
+    with suppress(ValueError):
+        get_worker()
+        raise DistributedFitError(
+            "fit was called with a collection of dask inside a task of dask, where it would wait for itself. Call it from the client, or "
+            "pass an array there."
+        )
+    try:
         return get_client()
-    except (ImportError, ValueError):
+    except ValueError:
         return None
 
 
@@ -89,9 +102,11 @@ def _passing() -> tuple[type[BaseException], ...]:
 
 
 def _result(future: Any) -> Any:
-    """The answer of a task, or what was raised instead."""
+    """What was raised in a task instead of an answer; what did not come in time is asked for again."""
+    if future.status in ("finished", "pending"):
+        return TimeoutError("the answer was lost with its worker")
     try:
-        return future.result(timeout=ANSWER_SECONDS)
+        return future.result(timeout=LOOK_SECONDS)
     except BaseException as error:
         if not isinstance(error, (Exception, *_passing())):
             raise
@@ -108,7 +123,8 @@ class Cluster:
     """
 
     def __init__(self, array: Any) -> None:
-        self.blocks = _blocks(array)
+        self._client = _client()
+        self.blocks = _blocks(array, self._client)
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -120,17 +136,18 @@ class Cluster:
 
         ``name`` is what dask's dashboard shows; ``check`` is called now and then, and may raise.
         """
-        client = _client()
-        if client is not None:
-            return _Round(client, self.blocks, name, function, calls, check).answers()
-        tasks = [delayed(_guarded, pure=False)(function, self.blocks[number], arguments) for number, arguments in calls]
+        if self._client is not None:
+            if self._client.status == "closed":
+                raise DistributedFitError("The client of the cluster is closed. Connect a new Client, then fit again.")
+            return _Round(self._client, self.blocks, name, function, calls, check).answers()
+        tasks = [delayed(_guarded, pure=False, traverse=False)(function, self.blocks[number], arguments) for number, arguments in calls]
         check()
         return (_answered(number, answer) for (number, _), answer in zip(calls, compute(*tasks), strict=True))
 
 
-def _blocks(array: Any) -> list[Any]:
+def _blocks(array: Any, client: Any) -> list[Any]:
     """The chunks: futures where the cluster holds them, or what they are made of; how to load them where it does not."""
-    client, keys = _client(), _flat(array.__dask_keys__())
+    keys = _flat(array.__dask_keys__())
     if client is not None and _futures(array):
         held = _futures(array)
         held = held if set(keys) <= set(held) else _futures(client.persist(array))
@@ -138,6 +155,11 @@ def _blocks(array: Any) -> list[Any]:
     (light,) = optimize(array)
     keys, graph = _flat(light.__dask_keys__()), dict(light.__dask_graph__())
     loaders = [Loader(cull(graph, [key])[0], key) for key in keys]
+    if sum(len(each.graph) for each in loaders) > SHARED_TASKS * max(len(graph), len(keys)):
+        raise InvalidInputError(
+            "Every chunk of X is computed from many others (as in X / X.max()), which every pass would do again for each. Compute it once, "
+            "X = X.persist(), and use that."
+        )
     if client is None or not any(map(_holds_numbers, loaders)):
         return loaders
     held = _futures(array := client.persist(array))
@@ -156,10 +178,7 @@ def _flat(keys: Any) -> list[Any]:
 
 
 def _holds_numbers(loader: Loader) -> bool:
-    try:
-        return len(dumps(loader)) > RECIPE_BYTES
-    except (PicklingError, AttributeError, TypeError):  # dask has other ways to send it
-        return False
+    return len(dumps(loader)) > RECIPE_BYTES
 
 
 def _answered(number: int, answer: Any) -> Any:
@@ -282,7 +301,8 @@ class _Round:
         now, workers = monotonic(), None
         if self._client.status == "running":
             try:
-                workers = set(self._client.scheduler_info()["workers"])
+                known = self._client.scheduler_info(n_workers=-1)["workers"].items()
+                workers = {address for address, about in known if about.get("status", "running") == "running"}
             except BaseException as error:
                 if not isinstance(error, (OSError, RuntimeError, *_passing())):
                     raise
@@ -294,10 +314,12 @@ class _Round:
                 )
             return
         self._seen = now
-        if not workers:
-            self._trouble = "there is no worker"
-        elif self._workers is not None and workers != self._workers:
-            self._trouble = "workers come and go"
+        if self._workers is not None and self._workers - workers:
+            self._trouble = "workers die"
+        elif not workers:
+            self._trouble = self._trouble or NO_WORKER
+        elif self._trouble == NO_WORKER:  # one has come
+            self._answered, self._trouble = now, ""
         self._workers = workers
         self._stalled()
 

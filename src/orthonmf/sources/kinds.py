@@ -58,6 +58,11 @@ def chunks_of(X: Any, orthogonal: str, estimator: str) -> Any:
     return imported("orthonmf.sources.chunked:of")(X, orthogonal, estimator)
 
 
+def as_dask_array(X: Any) -> Any:
+    """A collection of dask as an array of numbers with two dimensions."""
+    return imported("orthonmf.sources.chunked:as_array")(X)
+
+
 def each_chunk(X: Any, function: Any, empty: Any) -> Any:
     """``function`` of every chunk of rows of a collection of dask, when it is asked for; ``empty`` is what it makes of no rows."""
     return imported("orthonmf.sources.chunked:each_chunk")(X, function, empty)
