@@ -238,3 +238,16 @@ def test_columns_are_matched_by_name(command, matrix, fitted, tmp_path, capfd):
     assert told.err == (
         f"orthonmf: note: {tmp_path / 'more.csv'} has the column 'e', 'd', which the model does not know and which is left out.\n"
     )
+
+
+def test_cells_that_were_centred(tmp_path, capfd, monkeypatch):
+    import anndata
+
+    monkeypatch.chdir(tmp_path)
+    counts = anndata.AnnData(np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.1, 5.0]]))
+    cells = counts.copy()
+    cells.raw, cells.X = counts, counts.X - 1.0
+    cells.write_h5ad("cells.h5ad")
+    assert main(["fit", "cells.h5ad", "-k", "2"]) == 2
+    assert "cells.h5ad has negative numbers, the least -1: they were centred or scaled. Take those from before, --key raw" in refused(capfd)
+    assert main(["fit", "cells.h5ad", "-k", "2", "--key", "raw", "--quiet"]) == 0

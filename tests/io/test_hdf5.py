@@ -90,6 +90,18 @@ def test_h5ad_x_layer_and_raw(tmp_path, kind):
         read(tmp_path / "data.h5ad", key="count")
 
 
+def test_h5ad_raw_of_old_files(tmp_path):
+    adata = anndata.AnnData(X, obs=pd.DataFrame(index=CELLS), var=pd.DataFrame(index=GENES))
+    adata.raw = adata.copy()
+    adata.X = X - 1.0
+    adata.write_h5ad(tmp_path / "data.h5ad")
+    with h5py.File(tmp_path / "data.h5ad", "r+") as file:  # as anndata wrote it before 0.7
+        file.move("raw/X", "raw.X")
+        file.move("raw/var", "raw.var")
+        del file["raw"]
+    check(read(tmp_path / "data.h5ad", key="raw"))
+
+
 def test_h5ad_without_x_or_raw(tmp_path):
     anndata.AnnData(obs=pd.DataFrame(index=CELLS), var=pd.DataFrame(index=GENES)).write_h5ad(tmp_path / "data.h5ad")
     for key, message in ((None, "has no X; name a layer"), ("raw", "has no raw; leave key out"), ("a", "no layer 'a'; it holds none")):

@@ -33,6 +33,7 @@ class Taken:
         else:
             names = _lines(self.names)
             data = self.columns.of(_named(read(path, key=self.key), names, self.names, source(path)))
+        _check_unscaled(path, data)
         return _transposed(data) if self.transpose else data
 
 
@@ -53,6 +54,15 @@ def taken(
 def source(path: Path) -> str:
     """A file in a message."""
     return "standard input" if path == STDIN else str(path)
+
+
+def _check_unscaled(path: Path, data: Data) -> None:
+    """Refuse cells that were centred, with where the others are."""
+    if path.suffix == ".h5ad" and data.X.size and (least := float(data.X.min())) < 0:
+        raise InvalidInputError(
+            f"{path} has negative numbers, the least {least:.3g}: they were centred or scaled. Take those from before, --key raw or --key "
+            "with the name of a layer."
+        )
 
 
 def _words(option: str, text: str | None) -> tuple[str, ...]:

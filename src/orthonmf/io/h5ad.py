@@ -18,21 +18,21 @@ _SPARSE = ("csr_matrix", "csc_matrix")
 def read(path: Path, key: str | None = None) -> Data:
     """X, or the layer ``key``, or the raw counts for "raw"."""
     with opened(path) as file:
-        genes = file
+        genes = "var"
         if key is None:
             node = _there(file, "X", "name a layer with key (on the command line, --key)")
         elif key == "raw":
-            genes = _there(file, "raw", "leave key out for X")
-            node = genes["X"]
+            inside = "." if "raw.X" in file else "/"  # files written before anndata 0.7 have no group for it
+            node, genes = _there(file, f"raw{inside}X", "leave key out for X"), f"raw{inside}var"
         else:
             layers = file.get("layers", {})
             node = layers[chosen(layers, key, "layer")]
-        return Data(_matrix(node), _index(file["obs"]), _index(genes["var"]))
+        return Data(_matrix(node), _index(file["obs"]), _index(file[genes]))
 
 
 def _there(file: Any, name: str, remedy: str) -> Any:
     if name not in file:
-        raise InvalidInputError(f"has no {name}; {remedy}.")
+        raise InvalidInputError(f"has no {name.partition('/')[0]}; {remedy}.")
     return file[name]
 
 
