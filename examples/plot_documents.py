@@ -51,7 +51,7 @@ for number, terms in enumerate(top_terms(topics, n_terms=6)):
 
 figure, axes = plt.subplots(2, 4, figsize=(12, 5), layout="constrained")
 for number, (axis, terms) in enumerate(zip(axes.flat, top_terms(topics, n_terms=7), strict=True)):
-    names, weights = zip(*reversed(terms), strict=True)
+    names, weights, _ = zip(*reversed(terms), strict=True)
     axis.barh(names, weights, color="#0072B2")
     axis.set_title(f"topic {number}: {(labels == number).sum()} texts")
     axis.set_xticks([])

@@ -39,7 +39,7 @@ class ComponentsDisplay(Display):
 
     See Also
     --------
-    orthonmf.top_terms : The features of largest weight as text.
+    orthonmf.top_terms : The features that tell components apart, as text.
 
     Examples
     --------
