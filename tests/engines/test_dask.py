@@ -242,14 +242,14 @@ def test_two_changes_of_labels_are_one():
 def test_what_is_not_remembered_is_found_again(client, stored, monkeypatch):
     expected = ONMF(3, engine="dense").fit(stored)
     with local_cluster(1) as forgetful:
-        forgetful.run(lambda: setattr(sys.modules["orthonmf.engines.remote"], "REMEMBERED_BYTES", 0) if _loaded() else None)
+        forgetful.run(setattr, remote, "REMEMBERED_BYTES", 0)
         assert_same(ONMF(3, engine="dense").fit(stored), expected)
+        assert list(forgetful.run(_in_memory).values()) == [0]
+    assert sum(client.run(_in_memory).values()) > 0
 
 
-def _loaded():
-    import orthonmf.engines.remote
-
-    return orthonmf.engines.remote is not None
+def _in_memory():
+    return sum(nbytes for _, nbytes in remote._memory.values())
 
 
 def test_workers_that_round_differently_are_told_of(no_client, stored, monkeypatch):

@@ -108,14 +108,19 @@ def fit(
         summary = summarised(model, given, base_name(data), form)
         with together(place, OURS) as drafts:
             write_all(model, given, summary, drafts)
+    _report(model, given, summary, folder, json=json, quiet=quiet)
+    if not model.certificate_.holds and not allow_uncertified:
+        raise typer.Exit(FAILED)
+
+
+def _report(model: ONMF, given: Data, summary: dict[str, Any], folder: Path, *, json: bool, quiet: bool) -> None:
+    """Say what was found, in the form that was asked for."""
     if quiet and not model.certificate_.holds:
         warn("warning: the certificate fails; orthonmf verify says where.")
     if json:
         say(as_json({**summary, "folder": str(folder)}))
     elif not quiet:
         say(told(model, given, folder))
-    if not model.certificate_.holds and not allow_uncertified:
-        raise typer.Exit(FAILED)
 
 
 def write_all(model: ONMF, matrix: Data, summary: dict[str, Any], folder: Path) -> None:

@@ -49,6 +49,7 @@ class DaskEngine(Engine):
     team : ThreadTeam
     """
 
+    chunks: Labels
     #: Whether columns come to this process with every pass.
     _near = False
 
@@ -112,7 +113,7 @@ class DaskEngine(Engine):
             rows = self._data.taken(np.arange(self.n_items), self.team.check)
             here = engine_class(self.local).of(rows, self.weight, self._dim_factor, self.shift, self.team)
             here.weight_shift, here.size = self.weight_shift, self.size
-            return in_chunks(here, np.append(0, np.cumsum(self._data.lengths)))
+            return in_chunks(here, self.chunks)
         other = copy(self)
         other._near = True
         return other
@@ -121,7 +122,6 @@ class DaskEngine(Engine):
         """What every chunk says, in order."""
         if totals and recipe.frame is not BLIND:
             self._count_pass()
-        assert self.chunks is not None
         places = [slice(start, stop) for start, stop in zip(self.chunks[:-1].tolist(), self.chunks[1:].tolist(), strict=True)]
         orders = [
             (Order(self._fit, number, where.start, where.stop - where.start, self.n_dims, recipe.at(where), totals),)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._common.typing import Array
 from ..exceptions import InvalidInputError
-from ..sources import ON_DISK, is_sparse
+from ..sources import ON_DISK, is_chunked, is_sparse
 from . import available, engine_class
 from .base import Engine
 from .threads import ThreadTeam
@@ -40,8 +40,8 @@ class Layout:
 
     def build(self, X: Any, sample_weight: Array | None, team: ThreadTeam, shift: int | None = None) -> Engine:
         """The engine for a checked matrix. ``shift`` fixes the power of two by which it is scaled."""
-        far = hasattr(X, "lengths")  # in chunks, each of which an engine of one machine sees
-        name = automatic(X) if self.engine in ("auto", *(("dask",) if far else ())) else self.engine
+        far = is_chunked(X)  # an engine of one machine sees each chunk
+        name = automatic(X) if self.engine == "auto" or (far and self.engine == "dask") else self.engine
         if name == "dask":
             raise InvalidInputError("engine='dask' reads dask arrays and data frames; use engine='auto', or dask.array.from_array(X).")
         cls = engine_class(name)
@@ -80,7 +80,7 @@ def automatic(X: Any) -> str:
 def power_of_two(X: Any, sample_weight: Array | None) -> int:
     """The shift s with max X · 2**s in [0.5, 1), so that squares neither overflow nor vanish; 0 for X = 0."""
     weighs = None if sample_weight is None or sample_weight.all() else sample_weight > 0
-    if hasattr(X, "lengths"):
+    if is_chunked(X):
         largest = X.max(initial=0) if weighs is None else X.largest_of(weighs)
     elif is_sparse(X):
         largest = float(X.data.max(initial=0))

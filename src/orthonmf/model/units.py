@@ -10,9 +10,10 @@ from .._common.typing import Array
 
 __all__ = ["dominant", "uneven"]
 
-# Few features, that hold this share of ‖X‖², decide alone.
+# Features that hold this share of ‖X‖² decide alone; they are few when they are no more than this part of all that hold anything, or one.
+# Of nine data sets that tells wine (1 of 13 features) and breast cancer (2 of 30), whose columns have different units, from digits, irises,
+# pixels, cells and others, whose columns have one.
 ALMOST_ALL = 0.9
-# How many are few: of all features, and of those that hold anything; one is always few.
 FEW = 1 / 12
 # Of fewer features nothing is said.
 LEAST_FEATURES = 4

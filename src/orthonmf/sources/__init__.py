@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .base import FEW_BYTES, Stored, StoredColumns, StoredRows
-from .kinds import ON_DISK, REGISTRY, as_dask_array, chunks_of, each_chunk, in_chunks, is_sparse, stored
+from .kinds import ON_DISK, REGISTRY, as_dask_array, chunks_of, each_chunk, in_chunks, is_chunked, is_sparse, stored
 from .targets import TARGETS, write
 from .turned import turned
 
@@ -19,6 +19,7 @@ __all__ = [
     "chunks_of",
     "each_chunk",
     "in_chunks",
+    "is_chunked",
     "is_sparse",
     "stored",
     "turned",

@@ -108,6 +108,7 @@ class Chunked:
     """
 
     ndim = 2
+    is_chunked = True
     engine: str | None = None
 
     def __init__(self, array: Any, axis: int, estimator: str) -> None:

@@ -53,6 +53,11 @@ def in_chunks(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] in IN_CHUNKS
 
 
+def is_chunked(X: Any) -> bool:
+    """Whether X is what ``chunks_of`` made of a collection of dask."""
+    return bool(getattr(X, "is_chunked", False))
+
+
 def chunks_of(X: Any, orthogonal: str, estimator: str) -> Any:
     """A collection of dask as what passes are computed of, looked at once: numbers that must not be are refused."""
     return imported("orthonmf.sources.chunked:of")(X, orthogonal, estimator)
