@@ -220,7 +220,7 @@ class TestBlocks:
     def test_framed_items_are_the_same_when_kept(self, kind, scaling):
         X, weight = data(0)
         engine = build(kind, X, weight)
-        distortion = REGISTRY[scaling].about(weighted_mean(engine))
+        distortion = REGISTRY["frobenius", scaling].about(weighted_mean(engine))
         first, second = (engine.run(distortion, Seen()).columns for _ in range(2))
         for name, values in first.items():
             assert_array_equal(values, second[name])

@@ -54,6 +54,12 @@ class Rows(Protocol):
     def sqnorms(self) -> Array:
         """Squared norms ‖x'‖², shape (block,)."""
 
+    def growth(self, weight: Array, vectors: Array, labels: Labels | None = None) -> Array:
+        """Σ (v + z) log(1 + z/v) over the dimensions with z = weight · x', which must be factor · x, for every vector v > 0: (k, block).
+
+        With ``labels``, for the vector of each item's label alone: (block,).
+        """
+
     def take(self, index: Any) -> Array:
         """The rows at ``index`` as a dense float64 array."""
 
@@ -78,6 +84,24 @@ class RawRows(Protocol):
 
     def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
         """Squared norms of x − scale · components[labels] by explicit subtraction in float64, shape (block,)."""
+
+    def sums(self) -> Array:
+        """Σ x of every item in float64, shape (block,)."""
+
+    def divergence(self, scale: Array, labels: Labels, components: Array, least: Array) -> Array:
+        """Σ x log(x/y) − x + y with y = scale · components[labels], term by term in float64, shape (block,).
+
+        Under the logarithm no component is less than ``least`` (n_dims,).
+        """
+
+    def pearson(self, scale: Array, labels: Labels, components: Array, least: Array) -> Array:
+        """Σ (x − y)² / y with the same y, which under the fraction is no less than scale · ``least``, shape (block,)."""
+
+    def times(self, factor: Array, dim_factor: Array) -> Any:
+        """The items times a factor each and one for each dimension, in float64, as their engine reads them."""
+
+    def rooted(self) -> RawRows:
+        """The square roots of the items."""
 
     def gram(self, weight: Array, ref: Array | None) -> Array:
         """Σ weight_i (x_i − ref)(x_i − ref)ᵀ in float64, shape (n_dims, n_dims)."""
@@ -193,8 +217,8 @@ class Engine(ABC):
         """An engine in memory and in float64 on the items at ``index``."""
 
     @abstractmethod
-    def outer(self, ref: Array | None) -> Array:
-        """√w_i √w_l (x_i − ref)·(x_l − ref) of all items in float64, shape (n_items, n_items): for few items.
+    def outer(self, ref: Array | None, *, rooted: bool = False) -> Array:
+        """√w_i √w_l (x_i − ref)·(x_l − ref) of all items, or of their roots, in float64, shape (n_items, n_items): for few items.
 
         Beyond the result and X it takes ``OUTER_BYTES`` and a block or two for each thread.
         """
@@ -356,9 +380,9 @@ def digest(engine: Engine) -> str:
     return f"{engine.n_items}x{engine.n_dims}-" + "".join(f"{int(word):016x}" for word in found.sums)
 
 
-def mean_sqnorm(engine: Engine) -> float:
-    """Σ w_i ‖x_i‖² / n_items, in the scaled units of the engine, and above 0."""
-    energy: Scalar = engine.run(None, Energy()).total
+def mean_size(engine: Engine, power: int) -> float:
+    """Σ w_i Σ x_i**power / n_items, in the scaled units of the engine, and above 0: of power 2, the mean squared norm."""
+    energy: Scalar = engine.run(None, Energy(power)).total
     return max(energy.total / engine.n_items, np.finfo(float).tiny)
 
 

@@ -186,8 +186,8 @@ class DaskEngine(Engine):
     def rows(self, where: slice) -> RawRows:
         return self._here(np.arange(where.start, where.stop), None).rows(slice(0, where.stop - where.start))
 
-    def outer(self, ref: Array | None) -> Array:
-        return self._here(np.arange(self.n_items), self.weight).outer(ref)
+    def outer(self, ref: Array | None, *, rooted: bool = False) -> Array:
+        return self._here(np.arange(self.n_items), self.weight).outer(ref, rooted=rooted)
 
     def _here(self, index: Labels, weight: Array | None) -> Engine:
         """Some items, as they were given, on an engine of this process."""

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._common.arithmetic import shifted
+from .._common.arithmetic import entropy_growth, relative_entropy, shifted
 from .._common.typing import Array, Labels
 from .base import OUTER_BYTES, Engine, block_weight, multipliers, scrambled
 from .layout import in_memory
@@ -33,6 +33,12 @@ class DenseRows:
 
     def sqnorms(self) -> Array:
         return np.einsum("ij,ij->i", self.values, self.values)
+
+    def growth(self, weight: Array, vectors: Array, labels: Labels | None = None) -> Array:
+        part = self.values * weight[:, None]
+        if labels is not None:
+            return entropy_growth(part, vectors[labels]).sum(axis=1)
+        return np.stack([entropy_growth(part, vector).sum(axis=1) for vector in vectors])
 
     def take(self, index: Any) -> Array:
         return self.values[index].astype(np.float64)
@@ -67,6 +73,27 @@ class DenseRawRows:
         rest *= -scale[:, None]
         rest += self.values
         return np.einsum("ij,ij->i", rest, rest)
+
+    def sums(self) -> Array:
+        return self.values.sum(axis=1, dtype=np.float64)
+
+    def divergence(self, scale: Array, labels: Labels, components: Array, least: Array) -> Array:
+        means, items = components[labels], self.values.astype(np.float64, copy=False)
+        floored = np.maximum(means, least)
+        means *= scale[:, None]
+        floored *= scale[:, None]
+        return (relative_entropy(items, floored) + np.where(items > 0, means - floored, means)).sum(axis=1)
+
+    def pearson(self, scale: Array, labels: Labels, components: Array, least: Array) -> Array:
+        means = components[labels] * scale[:, None]
+        floored = np.maximum(components[labels], least) * scale[:, None]
+        return np.divide(np.square(self.values - means), floored, out=np.zeros_like(means), where=floored > 0).sum(axis=1)
+
+    def times(self, factor: Array, dim_factor: Array) -> Array:
+        return self.values.astype(np.float64) * factor[:, None] * dim_factor
+
+    def rooted(self) -> DenseRawRows:
+        return DenseRawRows(np.sqrt(self.values.astype(np.float64)))
 
     def gram(self, weight: Array, ref: Array | None) -> Array:
         rest = _weighted(self.values.astype(np.float64), weight, ref)
@@ -125,12 +152,13 @@ class DenseEngine(Engine):
             values[where] = self._scaled(self._array[index[where]].astype(np.float64))
         return in_memory(self, values, weight)
 
-    def outer(self, ref: Array | None) -> Array:
+    def outer(self, ref: Array | None, *, rooted: bool = False) -> Array:
         width = max(OUTER_BYTES // (8 * self.n_items), 1)
 
         def part(start: int) -> Array:
             where = slice(start, start + width)
             values = self._scaled(self._array[:, where].astype(np.float64), where)
+            values = np.sqrt(values) if rooted else values
             rest = _weighted(values, block_weight(self, slice(0, self.n_items)), None if ref is None else ref[where])
             return rest @ rest.T
 

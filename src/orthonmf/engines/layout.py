@@ -33,10 +33,13 @@ class Layout:
         "samples": items are rows; "features": items are columns.
     engine : str
         "auto", or a name from the registry of engines.
+    power : int
+        By which power of X costs grow.
     """
 
     orthogonal: str
     engine: str
+    power: int = 2
 
     def build(self, X: Any, sample_weight: Array | None, team: ThreadTeam, shift: int | None = None) -> Engine:
         """The engine for a checked matrix. ``shift`` fixes the power of two by which it is scaled."""
@@ -50,16 +53,22 @@ class Layout:
             raise InvalidInputError(f"engine={name!r} cannot read a {kind} matrix; use engine='auto' or convert X.")
         if far:
             cls, X = engine_class("dask"), X.seen_by(name)
-        shift = power_of_two(X, sample_weight) if shift is None else shift
+        shift = self.shift(X, sample_weight) if shift is None else shift
         weight_shift = power_of_four(sample_weight)
         weight = None if sample_weight is None else np.ldexp(sample_weight, 2 * weight_shift)
         if self.orthogonal == "samples":
             engine = cls.of(X, weight, None, shift, team)
         else:  # the weights of the samples belong to the dimensions of the features
-            engine = cls.of(X.T, None, None if weight is None else np.sqrt(weight), shift, team)
+            roots = None if weight is None else np.sqrt(weight) if self.power == 2 else weight
+            engine = cls.of(X.T, None, roots, shift, team)
         engine.weight_shift = weight_shift
         engine.lasting = not isinstance(X, ON_DISK) or engine.n_items <= MANY_STORED
         return engine
+
+    def shift(self, X: Any, sample_weight: Array | None) -> int:
+        """The power of two by which X is scaled: even where costs grow like X, so that half of it is a whole number as well."""
+        shift = power_of_two(X, sample_weight)
+        return shift if self.power == 2 else shift - shift % 2
 
 
 def in_memory(engine: Engine, values: Array, weight: Array | None) -> Engine:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..distortion import has_scales
+from ..distortion import loss_of
 from ..model.certificate import GAP, STATIONARY, Certificate
 from ..model.track import how_to_locate, located
 from ..search.number.curve import coarser, stands_out
@@ -45,7 +45,7 @@ def asked(model: Any) -> list[tuple[str, str]]:
         ("Data", data),
         ("Number of components", _number_asked(model)),
         ("What belongs to one component", f"each {item}, a {'row' if item == 'sample' else 'column'} of X"),
-        ("Scale", f"every {item} keeps its own" if has_scales(model.scaling) else f"one for all {item}s of a component"),
+        ("Scale", f"every {item} keeps its own" if loss_of(model).scaled else f"one for all {item}s of a component"),
         ("Most in a component", _bound(model, "upper")),
         ("Fewest in a component", _bound(model, "lower")),
     ]

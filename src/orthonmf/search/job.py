@@ -9,7 +9,7 @@ import numpy as np
 
 from ..distortion import REGISTRY
 from ..distortion.base import Annealed, Distortion, Moving, Splitting, having
-from ..engines.base import Engine, block_weight, mean_sqnorm
+from ..engines.base import Engine, block_weight, mean_size
 from .bounded import solver_needs
 from .bounded.bounds import Bounds, parse_bounds, parse_loads
 from .budget import BUDGET
@@ -34,6 +34,7 @@ class Request:
     persistence: bool
     min_components: int
     max_components: int
+    loss: str
     scaling: str
     growth: float | None
     refine: bool
@@ -101,7 +102,7 @@ class Job:
         """What is made of the items."""
         request = replace(request, penalty=_penalty(engine, request))
         merged = _distinct(engine)
-        given = _able(REGISTRY[request.scaling].of(merged), request)
+        given = _able(REGISTRY[request.loss, request.scaling].of(merged), request)
         span = Span.of(engine, given) if narrow(engine, given) else None
         spanned, distinct, distortion = engine, merged, given
         if span is not None:
@@ -155,7 +156,8 @@ def _distinct(engine: Engine) -> Engine:
 
 def _penalty(engine: Engine, request: Request) -> float:
     """What an item out of a soft bound costs, in the units of the engine; infinite where bounds are hard."""
-    return np.inf if request.capacity_penalty is None else request.capacity_penalty * mean_sqnorm(engine)
+    power = REGISTRY[request.loss, request.scaling].power
+    return np.inf if request.capacity_penalty is None else request.capacity_penalty * mean_size(engine, power)
 
 
 def _annealed(engine: Engine, distortion: Annealed, request: Request) -> Engine:

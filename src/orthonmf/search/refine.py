@@ -29,7 +29,7 @@ from ..passes.raw import Keys
 from ..passes.swaps import SwapCosts, Swaps
 from .batch import alternate_each, at_once, far_apart
 from .budget import BUDGET
-from .partition import Assigner, Distances, Free, Partition, centered, distances, item_points, many
+from .partition import Assigner, Distances, Free, Partition, centered, distances, item_places, item_points, many
 from .regroup import farthest_points, first_of_each, halved, regrouped
 
 # A result counts as better when the cost falls by more than this fraction.
@@ -299,7 +299,7 @@ def _places(engine: Engine, distortion: Moving, best: Partition, away: Distances
     starts = np.stack([best.centers, farthest_points(engine, distortion, best, away)])
     first, second = halved(engine, distortion, best, starts).centers
     return Places(
-        centers=np.vstack([item_points(engine, distortion, index), first, second]),
+        centers=np.vstack([item_places(engine, distortion, index), first, second]),
         home=np.concatenate([best.labels[index], np.arange(len(first)), np.arange(len(second))]),
     )
 
