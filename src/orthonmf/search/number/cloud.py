@@ -110,7 +110,7 @@ def clouds_of(engine: Engine, distortion: Distortion, most: int, evidence: float
         shared = _signal(engine, share, mean, most, copies, shared=True)
         if shared.rank < min(len(used), shared.n_dims) / 2:
             share[used] /= unevenness(sq[used], shared.rest(share, sq)[used], each[used])
-    signal = _signal(engine, share, mean, most, copies)
+    signal = _signal(engine, share, mean, most, copies, even=counts)
     rank = min(signal.rank, most if lines else most - 1)
     if rank <= lines:
         return []
@@ -171,7 +171,7 @@ class _Signal:
         return np.maximum(sq - along.sum(axis=1), 0.0) / np.maximum(1 - leverage, LEAST_LEFT)
 
 
-def _signal(engine: Engine, share: Array, mean: Array | None, most: int, copies: Array, *, shared: bool = False) -> _Signal:
+def _signal(engine: Engine, share: Array, mean: Array | None, most: int, copies: Array, *, shared: bool = False, even: bool = False) -> _Signal:
     """The directions of Σ share x xᵀ; items stand for ``copies`` (n,) each."""
     whole = slice(0, engine.n_items)
     raw, used = engine.rows(whole), np.flatnonzero(share)
@@ -182,7 +182,7 @@ def _signal(engine: Engine, share: Array, mean: Array | None, most: int, copies:
         return _Signal(values, points, len(values), n_dims)
     left = points * np.sqrt(share)[:, None] / np.sqrt(np.maximum(values, np.finfo(float).tiny))
     numbers = BUDGET.rough_edge_numbers if shared else BUDGET.edge_numbers
-    return _Signal(values, points, n_signals(values, _edge(raw, share, mean, left, copies, numbers), shared=shared), n_dims)
+    return _Signal(values, points, n_signals(values, _edge(raw, share, mean, left, copies, numbers), shared=shared, even=even), n_dims)
 
 
 def _away(raw: Any, mean: Array | None, sq: Array) -> Array:
