@@ -8,6 +8,7 @@ their own.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
@@ -38,6 +39,8 @@ class Items:
         Whose frame it is.
     size : ndarray of shape (block,) or 1
         What each item counts towards a soft bound.
+    renew : callable or None
+        Where the numbers took long to find: makes the rows again, so that the numbers can be kept without them.
     """
 
     rows: Rows
@@ -46,6 +49,7 @@ class Items:
     weight: Array
     frame: Distortion
     size: Array | float = 1.0
+    renew: Callable[[RawRows], Rows] | None = None
 
     def __len__(self) -> int:
         return len(self.weight)

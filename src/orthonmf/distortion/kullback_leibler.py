@@ -23,7 +23,7 @@ import numpy as np
 
 from .._common.arithmetic import relative_entropy
 from .._common.typing import Array, Labels
-from ..engines.base import Engine, RawRows, weighted_mean
+from ..engines.base import Engine, RawRows, Rows, weighted_mean
 from ..passes.state import State, Stats
 from .base import FlowCost, Flowing, Items, Moving, Pairs, Splitting, each_center
 from .few import DivergenceCost
@@ -77,9 +77,11 @@ class Poisson(Splitting, Moving, Flowing):
         return cls.about(weighted_mean(engine))
 
     def items(self, raw: RawRows, weight: Array) -> Items:
-        one, none = np.ones(len(raw)), np.zeros(len(raw))
-        rows = raw.framed(None, none, np.zeros(len(self.ref)))
-        return Items(rows, raw.sums(), self._away(raw, one), weight, self)
+        return Items(self._rows(raw), raw.sums(), self._away(raw, np.ones(len(raw))), weight, self, renew=self._rows)
+
+    def _rows(self, raw: RawRows) -> Rows:
+        """What is seen of the items."""
+        return raw.framed(None, np.zeros(len(raw)), np.zeros(len(self.ref)))
 
     def _away(self, raw: RawRows, scale: Array) -> Array:
         """D(x ‖ scale · g)."""
@@ -223,9 +225,11 @@ class Profile(Poisson):
     def items(self, raw: RawRows, weight: Array) -> Items:
         size = raw.sums()
         # A zero item has no profile: it weighs nothing and is at distance 0 from every centre.
-        inverse = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
-        rows = raw.framed(inverse, np.zeros(len(raw)), np.zeros(len(self.ref)))
-        return Items(rows, (size > 0).astype(np.float64), self._away(raw, size) * inverse, weight * size, self)
+        some = (size > 0).astype(np.float64)
+        return Items(self._rows(raw), some, self._away(raw, size) * _inverse(size), weight * size, self, renew=self._rows)
+
+    def _rows(self, raw: RawRows) -> Rows:
+        return raw.framed(_inverse(raw.sums()), np.zeros(len(raw)), np.zeros(len(self.ref)))
 
     def pairs(self, items: Items, centers: Array, labels: Labels | None = None) -> Pairs:
         # KL(x̂‖c) = KL(x̂‖g) − x̂·log(c/g)
@@ -249,6 +253,11 @@ class Profile(Poisson):
     def _growth(self, centers: Array, exponent: Array) -> Array:
         # log Σ c e^{tη}
         return np.log1p(super()._growth(centers, exponent))
+
+
+def _inverse(size: Array) -> Array:
+    """1 / |x|; 0 for a zero item."""
+    return np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
 
 
 def _divergence(means: Array, others: Array) -> Array:

@@ -322,11 +322,21 @@ class Engine(ABC):
         keep = self.n_items * self.row_width * 8 <= KEEP_BYTES
         items = self._kept.get((framing, where.start))
         if items is None:
-            items = framing.items(self.rows(where), block_weight(self, where))
+            items = self._framed(framing, where)
             if self.size is not None:
                 items = replace(items, size=self.size[where])
             if keep:
                 self._kept[framing, where.start] = items
+        return items
+
+    def _framed(self, framing: Framing, where: slice) -> Any:
+        """The items of one block in a frame; what took long to find of them is kept, without the items."""
+        raw, place = self.rows(where), (framing, ~where.start)
+        if place in self._kept:
+            return replace(known := self._kept[place], rows=known.renew(raw))
+        items = framing.items(raw, block_weight(self, where))
+        if self.lasting and getattr(items, "renew", None) is not None:
+            self._kept[place] = replace(items, rows=None)
         return items
 
 

@@ -16,7 +16,7 @@ from . import pictures
 from .frames import Frames
 from .text import count, escaped, name, number, percent, plural
 from .words import asked as questions
-from .words import evidence, noun, why
+from .words import error_note, evidence, noun, relative_figure, why
 
 __all__ = ["annealing", "asked", "certainty", "certificate", "components", "key_figures", "number_of_components", "sizes"]
 
@@ -35,7 +35,7 @@ def key_figures(model: Any) -> str:
     cells = [
         (count(model.n_components_), "component" if model.n_components_ == 1 else "components", ""),
         (sizes if min(model.counts_) < max(model.counts_) else count(max(model.counts_)), f"{noun(model)}s in a component", ""),
-        (percent(proof.relative_error), "relative error", ""),
+        (*relative_figure(model), ""),
         ("Certified" if proof.holds else "Not certified", verdict, "good" if proof.holds else "bad"),
     ]
     return "".join(f'<div><dt>{label}</dt><dd class="{kind}">{value}</dd></div>' for value, label, kind in cells)
@@ -192,7 +192,7 @@ def certificate(model: Any) -> str:
         [(claim, claim[0].upper() + claim[1:]), (held, _verdict(held)), (None, words.get(claim, ""))]
         for claim, held in proof.claims.items()
     ]
-    notes = f"The error ‖X − TC‖ is {number(proof.error)}, which is {percent(proof.relative_error)} of ‖X‖."
+    notes = error_note(model)
     if proof.loads is not None:
         notes += " Items have sizes: whether the assignment is the best is a packing problem, and not claimed."
     if proof.kkt_residual is not None:

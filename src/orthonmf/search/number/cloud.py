@@ -171,7 +171,9 @@ class _Signal:
         return np.maximum(sq - along.sum(axis=1), 0.0) / np.maximum(1 - leverage, LEAST_LEFT)
 
 
-def _signal(engine: Engine, share: Array, mean: Array | None, most: int, copies: Array, *, shared: bool = False, even: bool = False) -> _Signal:
+def _signal(
+    engine: Engine, share: Array, mean: Array | None, most: int, copies: Array, *, shared: bool = False, even: bool = False
+) -> _Signal:
     """The directions of Σ share x xᵀ; items stand for ``copies`` (n,) each."""
     whole = slice(0, engine.n_items)
     raw, used = engine.rows(whole), np.flatnonzero(share)
