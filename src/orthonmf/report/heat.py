@@ -15,8 +15,10 @@ from .words import noun
 
 __all__ = ["Heat"]
 
-# Features that are drawn, and at least so many of each component; the names stay readable.
+# Features that are drawn where there are more, and of each component at least so many: the names stay readable.
 ROWS, LEAST_ROWS = 40, 2
+# Of many features, those that tell less than this part of what the best of a component does are left out: all cells have some.
+TELLING = 0.25
 # Blocks of samples side by side: finer ones would be narrower than a pixel of a phone.
 COLUMNS = 160
 
@@ -78,13 +80,14 @@ def _features(factors: Any) -> tuple[Labels, Labels]:
     """The features that are drawn, component after component, and whose they are: those that tell most, or of each part the heaviest."""
     scores = distinctiveness(factors.components_)
     if noun(factors) == "feature":
-        part, score = factors.labels_, factors.components_.max(axis=0)
+        part, score = factors.labels_, scores.max(axis=0)
     else:
         part, score = scores.argmax(axis=0), scores.max(axis=0)
-    each = max(LEAST_ROWS, ROWS // factors.n_components_) if len(part) > ROWS else len(part)
+    many = len(part) > ROWS
+    each = max(LEAST_ROWS, ROWS // factors.n_components_) if many else len(part)
     chosen = []
-    for j in range(factors.n_components_):
-        own = np.flatnonzero((part == j) & (factors.components_[j] > 0))
+    for j, row in enumerate(scores):
+        own = np.flatnonzero((part == j) & (factors.components_[j] > 0) & (score >= TELLING * row.max() if many else True))
         chosen.append(own[np.argsort(-score[own], kind="stable")][:each])
     features = np.concatenate(chosen).astype(np.intp)
     return features, part[features]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def _card(model: Any, j: int, leading: list[Term], item_names: list[str] | None)
     size, share = int(model.counts_[j]), model.counts_[j] / max(len(model.labels_), 1)
     top = max((term.weight for term in leading), default=1.0)
     lines = "".join(
-        f'<li>{name(term.name)}<span class="value">{number(term.weight, 2)}</span><span class="value">{_score(term)}</span>'
+        f'<li>{name(term.name)}<span class="value">{_weight(term.weight, top)}</span><span class="value">{_score(term)}</span>'
         f"{pictures.weight_bar(term.weight / top)}</li>"
         for term in leading
     )
@@ -40,6 +41,11 @@ def _card(model: Any, j: int, leading: list[Term], item_names: list[str] | None)
     examples = "" if item_names is None else _examples(model, j, item_names)
     head = f'<h3><span class="swatch"></span>Component {j}</h3><p>{plural(size, noun(model))}, {percent(share)}{_stability(model, j)}</p>'
     return f'<article class="{hue(j)}">{head}{listed}{examples}</article>'
+
+
+def _weight(weight: float, top: float) -> str:
+    """A weight with as many decimals as give the largest three digits, so that they stand under one another."""
+    return f"{weight:.{max(2 - math.floor(math.log10(top)), 0)}f}" if 1e-3 <= top < 1e4 else number(weight, 2)
 
 
 def _score(term: Term) -> str:
@@ -103,4 +109,4 @@ def margins(model: Any) -> str:
         f"{percent(float(np.mean(model.margin_ < UNCLEAR)))} of all {item}s have a margin below {UNCLEAR}."
     )
     header = ("Component", "Median margin", f"{item.capitalize()}s below {UNCLEAR}", f"How many {item}s have which margin, 0 to 1")
-    return f"<p>{text}</p>" + table(f"How clear the {item}s are", header, rows)
+    return f"<h3>How clear-cut they are</h3><p>{text}</p>" + table(f"How clear the {item}s are", header, rows)

@@ -40,10 +40,13 @@ ITEMS_WIDTH, ITEMS_HEIGHT = 720.0, 460.0
 DEPTHS = (0.1, 0.3, 0.6)
 # Up to so many dots, how wide each is.
 DOT_SIZES = ((300, 8.0), (2000, 5.5), (np.inf, 3.5))
+# Numbers in the picture are so far from one another, where some steps suffice for that.
+MARK_SIZE, APART_STEPS = 24.0, 100
 # Bars of a histogram between 0 and 1.
 BINS = 20
-# Between components in the heat map, as a part of all samples; steps of darkness; and the percent of the width that a number needs.
-HEAT_GAP, HEAT_LEVELS, HEAT_NUMBERED = 0.004, 8, 3.0
+# Between components in the heat map, as a part of all samples; steps of darkness; and the percent of the width that a number needs, on a
+# phone too.
+HEAT_GAP, HEAT_LEVELS, HEAT_NUMBERED, HEAT_NARROW = 0.004, 8, 2.0, 6.0
 
 
 def figure(name: str, title: str, description: str, body: str, *, width: float = WIDTH, height: float = HEIGHT) -> str:
@@ -84,7 +87,7 @@ def persistence_picture(model: Any) -> str:
         "".join(bars)
         + "".join(
             _note(left + (i + 0.5) * step, y(_tallest_near(lengths, int(i), NOTE_WIDTH / step)), lengths[i])
-            for i in np.flatnonzero(numbers == model.n_components_)
+            for i in np.flatnonzero((numbers == model.n_components_) & ~(lengths <= level))  # what chance reaches needs no words
         )
         + f'<line class="axis" x1="{left:g}" x2="{right:g}" y1="{base:g}" y2="{base:g}"/>'
         + guide
@@ -116,11 +119,15 @@ def curve_picture(key: str, title: str, numbers: Labels, values: Array, model: A
     x = left + (numbers - numbers[0]) / max(int(numbers[-1] - numbers[0]), 1) * (right - left)
     y = base - (values - low) / max(high - low, np.finfo(float).tiny) * (base - ceiling)
     kinds = {**dict.fromkeys(coarser(model), " level"), model.n_components_: " chosen"}
-    every = -(-len(numbers) // 12)
     dots = "".join(
         f'<circle class="point{kinds.get(m, "")}" cx="{x[i]:.1f}" cy="{y[i]:.1f}" r="{6 if m in kinds else 3.2}"/>'
-        + (f'<text x="{x[i]:.1f}" y="{base + 17:g}" class="middle">{m}</text>' if i % every == 0 else "")
         for i, m in enumerate(numbers.tolist())
+    )
+    step = -(-int(numbers[-1] - numbers[0] + 1) // 8)
+    dots += "".join(
+        f'<text x="{place:.1f}" y="{base + 17:g}" class="middle">{m}</text>'
+        for m in range(int(numbers[0]), int(numbers[-1]) + 1, step)
+        for place in np.interp([m], numbers, x)
     )
     ends = "".join(
         f'<text x="{left - 8:g}" y="{place + 4:g}" class="end">{number(value, 2)}</text>' for value, place in ((high, ceiling), (low, base))
@@ -140,10 +147,7 @@ def curve_picture(key: str, title: str, numbers: Labels, values: Array, model: A
 
 def tree_picture(model: Any, frames: Frames) -> str:
     """The components along one direction against β, with a line at the current temperature."""
-    lines = [
-        f'<polyline class="branch" points="{_points(zip(frames.x, heights, strict=True))}"/>'
-        for heights in frames.heights
-    ]
+    lines = [f'<polyline class="branch" points="{_points(zip(frames.x, heights, strict=True))}"/>' for heights in frames.heights]
     now = f"{frames.x[frames.first]:.1f}"
     body = (
         _shade(model, frames)
@@ -158,7 +162,8 @@ def tree_picture(model: Any, frames: Frames) -> str:
 
 def lasting(model: Any) -> bool:
     """Whether it is known from which β to which the chosen number of components lasts, in the annealing that is drawn."""
-    return 2 <= model.n_components_ <= len(criticals(model))
+    found, m = criticals(model), model.n_components_
+    return 2 <= m <= len(found) and bool(found[m - 1] > found[m - 2])
 
 
 def _shade(model: Any, frames: Frames) -> str:
@@ -185,10 +190,7 @@ def _beta_axis(frames: Frames) -> str:
 def plane_picture(frames: Frames) -> str:
     """The components in the plane in which the items spread most, at the current temperature."""
     i = frames.first
-    trails = [
-        f'<polyline class="trail" points="{_points(path[: i + 1])}"/>'
-        for path in frames.points
-    ]
+    trails = [f'<polyline class="trail" points="{_points(path[: i + 1])}"/>' for path in frames.points]
     dots = [
         f'<circle class="dot" cx="{path[i, 0]:.1f}" cy="{path[i, 1]:.1f}" r="{radius[i]:.1f}"/>'
         for path, radius in zip(frames.points, frames.radius, strict=True)
@@ -260,7 +262,9 @@ def items_picture(plane: Plane, item: str) -> Dots:
                 dots = "".join(f"M{x:g} {y:g}h0" for x, y in points[own].tolist())
                 paths.append(f'<path class="items depth{level} {hue(j)}" data-component="{j}" stroke-width="{size:g}" d="{dots}"/>')
                 order.append(own)
-    marks = "".join(_mark(j, np.median(points[plane.labels == j], axis=0)) for j in np.unique(plane.labels).tolist())
+    used = np.unique(plane.labels).tolist()
+    middles = _apart(np.array([np.median(points[plane.labels == j], axis=0) for j in used]))
+    marks = "".join(_mark(j, place) for j, place in zip(used, middles, strict=True))
     description = (
         f"{plural(len(points), item)} as dots in the plane in which the means of the components lie farthest apart, coloured by component. "
         f"It shows {percent(plane.share)} of the variance."
@@ -269,6 +273,19 @@ def items_picture(plane: Plane, item: str) -> Dots:
     title = f"The {item}s in a plane"
     body = f"{''.join(paths)}{marks}{ring}"
     return Dots(figure("items-plane", title, description, body, width=ITEMS_WIDTH, height=ITEMS_HEIGHT), np.concatenate(order))
+
+
+def _apart(places: Array) -> Array:
+    """Places (n, 2) moved apart until no two numbers there cover one another, or for some steps."""
+    places = places + 1e-3 * np.stack([np.cos(np.arange(len(places))), np.sin(np.arange(len(places)))], axis=1)  # none quite the same
+    for _ in range(APART_STEPS):
+        between = places[:, None] - places[None]
+        distance = np.linalg.norm(between, axis=2) + np.where(np.eye(len(places)), np.inf, 0)
+        push = np.maximum(MARK_SIZE - distance, 0) / 2 / distance
+        if not push.any():
+            break
+        places = places + (push[:, :, None] * between).sum(axis=1)
+    return np.clip(places, MARK_SIZE / 2, np.array([ITEMS_WIDTH, ITEMS_HEIGHT]) - MARK_SIZE / 2)
 
 
 def _mark(j: int, place: Array) -> str:
@@ -288,8 +305,8 @@ def heat_picture(heat: Heat, names: list[str], item: str) -> str:
     )
     title = "The data in the order of the components"
     description = (
-        f"{plural(len(heat.features), 'feature')} in rows, {item}s in columns, both by component: the darker, the larger. Dark blocks along "
-        "the diagonal are what tells components apart."
+        f"{plural(len(heat.features), 'feature')} in rows, {item}s in columns, both by component: the stronger the colour, the larger. "
+        "Blocks along the diagonal are what tells components apart."
     )
     return (
         f'<div class="heat" role="img" aria-label="{title}. {description}"><div class="feature heads"><span></span>'
@@ -309,7 +326,8 @@ def _heads(heat: Heat, left: Array, width: float) -> str:
         start, stop = 100 * left[own[0]] / width, 100 * (left[own[-1]] + heat.sizes[own[-1]]) / width
         bars.append(f'<rect class="hued {hue(j)}" x="{start:.2f}%" width="{stop - start:.2f}%" y="16" height="5"/>')
         if stop - start >= HEAT_NUMBERED:
-            bars.append(f'<text class="middle" x="{(start + stop) / 2:.2f}%" y="11">{j}</text>')
+            narrow = " narrow" if stop - start < HEAT_NARROW else ""
+            bars.append(f'<text class="middle{narrow}" x="{(start + stop) / 2:.2f}%" y="11">{j}</text>')
     return f'<svg class="strip">{"".join(bars)}</svg>'
 
 

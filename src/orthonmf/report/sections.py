@@ -23,6 +23,8 @@ from .text import count, escaped, number, percent, plural
 from .words import asked as questions
 from .words import evidence, noun, unproven, versions, why
 
+# What is known of each number of components.
+NUMBER_HEADS = ("Components", "BIC, less the best", "Agreement of halves", "p-value", "First exist at β", "Persistence", "Distortion left")
 # Letters of a name that the picture of the items shows.
 NAME_SHOWN = 60
 
@@ -55,16 +57,15 @@ class Section:
     @property
     def html(self) -> str:
         """The element."""
-        return (
-            f'<section id="{self.key}" aria-labelledby="{self.key}-head"><h2 id="{self.key}-head">{self.title}</h2>\n{self.body}\n</section>'
-        )
+        head = f'<h2 id="{self.key}-head">{self.title}</h2>'
+        return f'<section id="{self.key}" aria-labelledby="{self.key}-head">{head}\n{self.body}\n</section>'
 
 
 def key_figures(model: Any) -> str:
     """The four numbers to begin with."""
     proof = model.certificate_
     held = sum(proof.claims.values())
-    verdict = f"all {held} claims hold; that no better partition exists is not proven"
+    verdict = f"all {held} claims hold; not proven: that none is better"
     if not proof.holds:
         verdict = f"{len(proof.claims) - held} of {len(proof.claims)} claims fail"
     sizes = f"{count(min(model.counts_))} to {count(max(model.counts_))}"
@@ -118,8 +119,8 @@ def _plane_caption(plane: Plane, item: str) -> str:
     pale = "" if plane.margin is None else f" The paler a dot, the smaller the margin: steps at {', '.join(map(str, pictures.DEPTHS))}."
     return (
         f"Each dot is a {item}, projected at right angles on the plane in which the means of the components lie farthest apart. The plane "
-        f"shows {percent(plane.share)} of the variance of the {item}s and {percent(plane.between)} of that between the means: dots that lie "
-        f"together here may be far apart in the other directions.{pale}{some}"
+        f"shows {percent(plane.share)} of the variance of the {item}s and {percent(plane.between)} of that between the means: dots that "
+        f"lie together here may be far apart in the other directions.{pale}{some}"
     )
 
 
@@ -137,8 +138,8 @@ def heat_map(model: Any, shown: Shown | None, feature_names: list[str]) -> Secti
         rows, columns = "each under its component, the heaviest first", "by the component that they have most of"
     text = (
         f"Rows are {features}, {rows}; columns are samples, {columns}. A cell is the mean over a block of "
-        f"{_range(heat.sizes)} samples{some}, in units of the largest cell of its row, in {pictures.HEAT_LEVELS} steps from nothing to full "
-        "colour."
+        f"{_range(heat.sizes)} samples{some}, in units of the largest cell of its row, in {pictures.HEAT_LEVELS} steps from nothing to "
+        "full colour."
     )
     names = [feature_names[i] for i in heat.features]
     return Section("data", "Data", title, f"<p>{text}</p>{pictures.heat_picture(heat, names, 'sample')}")
@@ -162,9 +163,8 @@ def number_of_components(model: Any) -> Section:
     rows = curve(model)
     if rows:
         left = _left(model, len(rows))
-        header = ("Components", "BIC, less the best", "Agreement of halves", "p-value", "First exist at β", "Persistence", "Distortion left")
         cells = [_number_row(row, share) for row, share in zip(rows, left, strict=True)]
-        found = table("Every number of components", header, cells, chosen=model.n_components_)
+        found = table("Every number of components", NUMBER_HEADS, cells, chosen=model.n_components_)
         body += f"{_compared(model, rows, left)}<details><summary>The numbers behind the answer</summary>{found}</details>"
     return Section("number", "How many", "How many components, and why", body)
 
@@ -174,7 +174,12 @@ def _compared(model: Any, rows: list[Row], left: list[float]) -> str:
     numbers = np.array([row.n_components for row in rows])
     captions = (
         ("bic", "BIC, less the best", [row.bic for row in rows], "The likelihood less what its parameters cost; 0 is the best."),
-        ("agreement", "Agreement of halves", [row.agreement for row in rows], "Of partitions of halves of the items; 1 is the same, 0 chance."),
+        (
+            "agreement",
+            "Agreement of halves",
+            [row.agreement for row in rows],
+            "Of partitions of halves; 1 is the same, 0 chance.",
+        ),
         (
             "distortion",
             "Distortion left",
@@ -311,6 +316,6 @@ def made(model: Any, provenance: Mapping[str, str]) -> Section:
     digest = [] if model.data_digest_ is None else [("Digest of the data", model.data_digest_)]
     lines = [*questions(model), *digest, *provenance.items(), ("Written with", versions())]
     listed = "".join(f"<div><dt>{escaped(question)}</dt><dd>{escaped(answer)}</dd></div>" for question, answer in lines)
-    note = "The digest depends on every number and on the order of the items; <code>verify</code> compares it with that of the data it is given."
+    note = "The digest depends on every number and on the order of the items; <code>verify</code> compares it with that of its data."
     body = f'<dl class="facts">{listed}</dl>' + (f'<p class="dim">{note}</p>' if digest else "")
     return Section("made", "Provenance", "What was asked, and how it was made", body)

@@ -211,7 +211,7 @@ def evidence(proof: Certificate, item: str) -> dict[str, str]:
 
 
 def unproven(model: Any, unclear: float) -> list[str]:
-    """What the certificate does not say, with what is known of it, in sentences. An item of a smaller margin than ``unclear`` is unclear."""
+    """What the certificate does not say, with what is known of it, in sentences; items of a smaller margin than ``unclear`` are unclear."""
     proof, item = model.certificate_, noun(model)
     best = "That no other partition has a smaller error: finding the best one is NP-hard."
     if proof.bound_ratio is not None:
@@ -219,8 +219,8 @@ def unproven(model: Any, unclear: float) -> list[str]:
     words = [
         best,
         "That this number of components is right, or that the parts mean something: the data can speak for that, not prove it.",
-        f"That the {item}s in another order, or others of their kind, give the same parts. Partitions with almost the same error can differ "
-        f"in many {item}s.{_returning(model)}",
+        f"That the {item}s in another order, or others of their kind, give the same parts. Partitions with almost the same error can "
+        f"differ in many {item}s.{_returning(model)}",
     ]
     if model.margin_ is not None and model.n_components_ > 1:
         share = percent(float(np.mean(model.margin_ < unclear)))
@@ -233,7 +233,7 @@ def _returning(model: Any) -> str:
     known = model.stability_[np.isfinite(model.stability_)]
     if not known.size:
         return " How much these do is measured by n_components='auto', which fits halves of them."
-    return f" In fits of halves of them the components came back to {percent(known.min())} at the least and {percent(known.max())} at the most."
+    return f" In fits of halves of them the components came back to between {percent(known.min())} and {percent(known.max())}."
 
 
 def versions() -> str:
