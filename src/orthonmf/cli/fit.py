@@ -85,9 +85,7 @@ def fit(
     ] = False,
     stamp: Annotated[
         bool,
-        typer.Option(
-            "--stamp", help="Note the date and the seconds in report and summary; without, the same command writes the same files."
-        ),
+        typer.Option("--stamp", help="Note date and seconds in report and summary; without, the same command writes the same files."),
     ] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,

@@ -57,6 +57,7 @@ def distinctiveness(components: Any) -> Array:
            [0.  , 0.  , 0.42]])
     """
     rows = np.asarray(components, dtype=np.float64)
+    rows = np.ldexp(rows, -np.frexp(rows.max(axis=1, keepdims=True, initial=0))[1])  # so that squares neither overflow nor vanish
     size = np.linalg.norm(rows, axis=1, keepdims=True)
     rows = np.divide(rows, size, out=np.zeros_like(rows), where=size > 0)
     ratio = np.divide(rows, rows.mean(axis=0), out=np.ones_like(rows), where=rows > 0)

@@ -26,7 +26,7 @@ from .words import evidence, noun, unproven, versions, why
 # What is known of each number of components.
 NUMBER_HEADS = ("Components", "BIC, less the best", "Agreement of halves", "p-value", "First exist at β", "Persistence", "Distortion left")
 # Letters of a name that the picture of the items shows.
-NAME_SHOWN = 60
+NAME_SHOWN = 120
 
 __all__ = ["Section", "annealing", "certificate", "components", "heat_map", "items", "key_figures", "made", "number_of_components", "sizes"]
 
