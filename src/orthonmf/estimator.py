@@ -875,6 +875,8 @@ class ONMF(CallbackSupport, Factorization):
             self._certified(engine, distortion, claim, self._bounds, result.prices), kkt_residual=result.kkt_residual
         )
         self.reconstruction_err_ = self.certificate_.error
+        if self.certificate_.optimal:
+            self.status_ += f" No other partition into {self.n_components_} components has a smaller error."
 
     def _margins(self, engine: Engine, labels: Labels) -> Array:
         centers = self._factors.claim(engine, Assigned(labels, np.zeros(len(labels)))).components

@@ -20,7 +20,7 @@ from .bounded.bounds import Bounds
 from .budget import BUDGET
 from .job import Job, Request
 from .number import Number
-from .partition import item_points, labelled_pass, nearest_pass
+from .partition import item_points, labelled_pass, nearest_pass, spaced
 from .run import Run
 from .stages import begun, continued, stages
 from .status import Status
@@ -128,7 +128,7 @@ def factorize(
         search.tried()
         engine.passes = job.passes
         n_points = min(BUDGET.plane_items, 2 + BUDGET.plane_numbers // job.spanned.n_dims)
-        basis = plane(item_points(job.spanned, job.distortion, _spaced(engine.n_items, n_points)))
+        basis = plane(item_points(job.spanned, job.distortion, spaced(engine.n_items, n_points)))
         best = search.run.best
         if job.span is not None:
             best = replace(best, centers=job.span.lifted(best.centers))
@@ -172,15 +172,15 @@ def _finished(job: Job, run: Run, basis: Array) -> Result:
         prices=None if prices is None else prices[order],
         kkt_residual=run.kkt_residual,
         number=run.number,
-        stability=_stability(job.counted, distortion, run.number, centers[order]),
+        stability=_stability(job, distortion, run.number, centers[order]),
     )
 
 
-def _stability(small: Engine, distortion: Annealed, number: Number | None, centers: Array) -> Array:
+def _stability(job: Job, distortion: Annealed, number: Number | None, centers: Array) -> Array:
     """How often each component comes back in halves of the items on which the number was found; NaN where none were drawn."""
     if number is None or not number.partitions:
         return np.full(len(centers), np.nan)
-    _, labels = nearest_pass(small, distortion, distortion.to_frame(centers))
+    _, labels = nearest_pass(job.counted, distortion, distortion.to_frame(centers))
     return number.stability(labels, len(centers))
 
 
@@ -194,7 +194,3 @@ def _by_mass(engine: Engine, labels: Any, stats: HardStats) -> Labels:
     first = engine.run(BLIND, ByLabel(len(stats.mass)), {"labels": labels}).total.first
     used = np.flatnonzero(stats.sizes)
     return used[np.lexsort((first[used], -stats.mass[used]))]
-
-
-def _spaced(n_items: int, count: int) -> Labels:
-    return np.unique(np.linspace(0, n_items - 1, min(count, n_items)).astype(np.intp))
