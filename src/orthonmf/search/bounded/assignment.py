@@ -84,6 +84,14 @@ class RankedCosts(Costs, Protocol):
         """Of every item the component where cost and price are least, the next, and what that costs more."""
 
 
+@runtime_checkable
+class RepairedCosts(Costs, Protocol):
+    """Costs that move items out of place by themselves."""
+
+    def repaired(self, labels: Labels, flow: Counts, excess: Counts, bounds: tuple[Counts, Counts]) -> Array:
+        """Send the items out of place along shortest paths, in place; then what arcs between components weigh, (k, k)."""
+
+
 @dataclass(frozen=True)
 class Assignment:
     """An assignment and the proof of how good it is.
@@ -607,6 +615,10 @@ def _repair(problem: _Problem, survey: _Survey) -> tuple[Labels, Array]:
     flow, excess = survey.flow.copy(), survey.excess.copy()
     if not excess.any():
         return survey.labels, survey.prices
+    if isinstance(problem.costs, RepairedCosts):
+        weight = problem.costs.repaired(survey.labels, flow, excess, (problem.lower, problem.upper))
+        dist, _ = _relax(_residual(problem, weight, flow), np.zeros(problem.k + 1))
+        return survey.labels, dist[-1] - dist[:-1]
     pool = _Pool(problem, survey.labels, survey.prices[:, None] - survey.prices)
     size = max(POOL * problem.k, POOL_PER_MOVE * survey.misplaced)
     if problem.n <= min(size, BLOCK):
