@@ -10,22 +10,50 @@ import numpy as np
 from ...engines.kernels import compiled
 
 EPS = float(np.finfo(np.float64).eps)
+# Items that are ranked together: what is known of them stays in a core's first-level cache.
+TILE = 512
 
 
 @compiled
-def two_cheapest(costs, prices, labels, runner, slack):
-    """Of every item the component where cost and price are least, the next, and what that costs more; ties to the lowest index."""
-    n_items, n_components = costs.shape
-    for i in range(n_items):
-        first, second, least, next_least = 0, 0, np.inf, np.inf
+def two_cheapest(turned, prices, labels, runner, slack):
+    """Of every item the component where cost (k, n) and price are least, the next, and what that costs more; ties to the lowest index."""
+    n_components, n_items = turned.shape
+    for start in range(0, n_items, TILE):
+        stop = min(start + TILE, n_items)
+        size = stop - start
+        least, beyond = np.full(size, np.inf), np.full(size, np.inf)
+        first, second = np.zeros(size, dtype=np.int32), np.zeros(size, dtype=np.int32)
         for j in range(n_components):
-            price = costs[i, j] + prices[j]
-            if price < least:
-                second, next_least = first, least
-                first, least = j, price
-            elif price < next_least:
-                second, next_least = j, price
-        labels[i], runner[i], slack[i] = first, second, next_least - least
+            for i in range(size):  # no branch: the processor's vectors choose
+                price = turned[j, start + i] + prices[j]
+                cheaper, next_best = price < least[i], price < beyond[i]
+                second[i] = first[i] if cheaper else (j if next_best else second[i])
+                first[i] = j if cheaper else first[i]
+                beyond[i] = least[i] if cheaper else (price if next_best else beyond[i])
+                least[i] = price if cheaper else least[i]
+        for i in range(size):
+            labels[start + i], runner[start + i], slack[start + i] = first[i], second[i], beyond[i] - least[i]
+
+
+@compiled
+def nearest_slacks(labels, runner, slack, size, count, reach):
+    """Of the items between every two components, (k, k) with the lower one first: how many up to ``size``, and the most slack of those."""
+    k = count.shape[0]
+    starts = np.zeros(k * k + 1, dtype=np.int64)
+    for i in range(labels.shape[0]):
+        starts[min(labels[i], runner[i]) * k + max(labels[i], runner[i]) + 1] += 1
+    starts = np.cumsum(starts)
+    ends, ordered = starts[:-1].copy(), np.empty(labels.shape[0])
+    for i in range(labels.shape[0]):
+        pair = min(labels[i], runner[i]) * k + max(labels[i], runner[i])
+        ordered[ends[pair]] = slack[i]
+        ends[pair] += 1
+    for pair in range(k * k):
+        near = ordered[starts[pair] : starts[pair + 1]]
+        if near.shape[0]:
+            last = min(size, near.shape[0]) - 1
+            count[pair // k, pair % k] = last + 1
+            reach[pair // k, pair % k] = np.partition(near, last)[last]
 
 
 @compiled
@@ -70,39 +98,39 @@ def margins(costs, labels, weight):
 
 
 @compiled
-def arc(tail, head, weight, flow, lower, upper):
-    """The weight of an arc of the residual graph, whose last node is the depot; inf where there is none."""
+def residual(weight, flow, lower, upper, graph):
+    """Weights of the arcs between components and depot, (k + 1, k + 1); inf where there is none."""
     k = weight.shape[0]
-    if tail == head:
-        return np.inf
-    if head == k:
-        return 0.0 if flow[tail] < upper[tail] else np.inf
-    if tail == k:
-        return 0.0 if flow[head] > lower[head] else np.inf
-    return weight[tail, head]
+    graph[:k, :k] = weight
+    graph[k, k] = np.inf
+    for j in range(k):
+        graph[j, k] = 0.0 if flow[j] < upper[j] else np.inf
+        graph[k, j] = 0.0 if flow[j] > lower[j] else np.inf
 
 
 @compiled
-def relax(weight, flow, lower, upper, dist, rounds):
+def relax(graph, dist, rounds):
     """Distances by Bellman and Ford, in place, and the predecessors in each round; how many there were."""
     nodes = dist.shape[0]
-    fresh = dist.copy()
+    last, fell = dist.copy(), dist < np.inf
     for turn in range(nodes):
-        moved = False
         for head in range(nodes):
             rounds[turn, head] = head
-            for tail in range(nodes):
-                length = dist[tail] + arc(tail, head, weight, flow, lower, upper)
-                if length < fresh[head]:
-                    fresh[head], rounds[turn, head], moved = length, tail, True
-        if not moved:
+        for tail in range(nodes):
+            if fell[tail]:  # what did not fall leads nowhere new
+                for head in range(nodes):
+                    length = last[tail] + graph[tail, head]
+                    rounds[turn, head] = tail if length < dist[head] else rounds[turn, head]
+                    dist[head] = min(length, dist[head])
+        fell = dist < last
+        if not fell.any():
             return turn
-        dist[:] = fresh
+        last[:] = dist
     return nodes
 
 
 @compiled
-def walk(n_rounds, rounds, node, weight, flow, lower, upper, path):
+def walk(n_rounds, rounds, node, graph, path):
     """The shortest path to ``node``, or a negative cycle met on the way, whose ends are the same; how many nodes it has."""
     steps = np.empty(n_rounds + 1, dtype=np.int64)
     steps[0], n_steps = node, 1
@@ -120,7 +148,7 @@ def walk(n_rounds, rounds, node, weight, flow, lower, upper, path):
             path[size] = steps[at]
             total, extent = 0.0, 0.0
             for place in range(met, size):
-                length = arc(path[place], path[place + 1], weight, flow, lower, upper)
+                length = graph[path[place], path[place + 1]]
                 total += length
                 extent += abs(length)
             # Each length was rounded once, and so was each sum. Beyond that the cost falls for certain: no cycle comes back.
@@ -208,7 +236,7 @@ def push(costs, path, labels, weight, flow, lower, upper, excess, first, after, 
 def repair(costs, labels, weight, flow, lower, upper, excess, first, after, before, at_most):
     """Send items out of place along shortest paths, until none is, or so many were sent; whether none is."""
     nodes = excess.shape[0]
-    dist, rounds = np.empty(nodes), np.empty((nodes, nodes), dtype=np.int64)
+    dist, graph, rounds = np.empty(nodes), np.empty((nodes, nodes)), np.empty((nodes, nodes), dtype=np.int64)
     path = np.empty(nodes + 2, dtype=np.int64)
     for _ in range(at_most):
         sink, waiting = -1, False
@@ -217,10 +245,11 @@ def repair(costs, labels, weight, flow, lower, upper, excess, first, after, befo
             waiting |= excess[node] > 0
         if not waiting:
             return True
-        n_rounds = relax(weight, flow, lower, upper, dist, rounds)
+        residual(weight, flow, lower, upper, graph)
+        n_rounds = relax(graph, dist, rounds)
         for node in range(nodes):
             if excess[node] < 0 and (sink < 0 or dist[node] < dist[sink]):
                 sink = node
-        size = walk(n_rounds, rounds, sink, weight, flow, lower, upper, path)
+        size = walk(n_rounds, rounds, sink, graph, path)
         push(costs, path[:size], labels, weight, flow, lower, upper, excess, first, after, before)
     return False
