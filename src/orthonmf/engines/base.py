@@ -159,6 +159,8 @@ class Engine(ABC):
     lasting = True
     #: Whether what is kept of an item is a few numbers, whatever its width.
     frames_are_few = False
+    #: Whether what is computed of all items beside its passes is compiled.
+    compiles = False
     #: Weights are seen as w · 4**weight_shift.
     weight_shift = 0
     #: What each item counts towards a soft bound, float64 with mean one; None where all count the same.
