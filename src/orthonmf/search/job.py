@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from .._common.typing import Array
 from ..distortion import REGISTRY
 from ..distortion.base import Annealed, Distortion, Moving, Splitting, having
 from ..engines.base import Engine, block_weight, mean_sqnorm
@@ -17,6 +18,7 @@ from .number.cloud import effective_number
 from .sampling import coreset, mergeable
 from .sampling import merged as merge_equal
 from .span import Span, narrow
+from .start import Start
 
 # max_components when it is not given.
 MAX_COMPONENTS = 32
@@ -27,7 +29,8 @@ class Request:
     """What is asked of a factorisation; the parameters of the estimator, validated.
 
     ``n_components`` is None where the data decide, then between ``min_components`` and ``max_components``; ``persistence`` says that the
-    number that persists longest is taken; ``penalty`` is ``capacity_penalty`` in the units of the engine.
+    number that persists longest is taken; ``start`` is where to begin as well; ``penalty`` is ``capacity_penalty`` in the units of the
+    engine.
     """
 
     n_components: int | None
@@ -47,6 +50,7 @@ class Request:
     tol: float
     max_iter: int
     seed: int
+    start: Start | None = None
     penalty: float = np.inf
 
 
@@ -81,6 +85,8 @@ class Job:
         What is asked for the number of components: as many, in the coordinates of X.
     evidence : float or None
         The effective number of items that are counted; None for a sample.
+    start : ndarray of shape (n_components, n_coordinates) or None
+        The centres that were given to begin from as well, in the frame of ``distortion``.
     """
 
     request: Request
@@ -95,6 +101,7 @@ class Job:
     annealed: Engine
     counted: Engine
     evidence: float | None
+    start: Array | None
 
     @classmethod
     def of(cls, engine: Engine, request: Request) -> Job:
@@ -121,6 +128,7 @@ class Job:
             annealed=annealed,
             counted=annealed if span is None or request.n_components is not None else _annealed(merged, given, request),
             evidence=effective_number(block_weight(engine, slice(0, engine.n_items))) if annealed is distinct else None,
+            start=None if request.start is None else request.start.framed(spanned, distortion, given, span),
         )
 
     @property
