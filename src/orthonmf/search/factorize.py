@@ -21,7 +21,7 @@ from .budget import BUDGET
 from .job import Job, Request
 from .number import Number
 from .partition import item_points, labelled_pass, nearest_pass, spaced
-from .run import Run
+from .run import Run, Stage
 from .stages import begun, continued, stages
 from .status import Status
 
@@ -126,6 +126,8 @@ def factorize(
         search.fault(Status.INTERRUPTED)
     with team.unhurried():
         search.tried()
+        if job.start is not None and search.run.stage is not Stage.DONE:  # stopped before it was its turn
+            search.offer(job.start if search.run.bounds is None else job.start[search.run.bounds.order], None)
         engine.passes = job.passes
         n_points = min(BUDGET.plane_items, 2 + BUDGET.plane_numbers // job.spanned.n_dims)
         basis = plane(item_points(job.spanned, job.distortion, spaced(engine.n_items, n_points)))

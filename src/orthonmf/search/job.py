@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from .._common.typing import Array
 from ..distortion import REGISTRY
 from ..distortion.base import Annealed, Distortion, Moving, Splitting, having
 from ..engines.base import Engine, block_weight, mean_sqnorm
@@ -18,6 +19,7 @@ from .number.cloud import effective_number
 from .sampling import coreset, mergeable
 from .sampling import merged as merge_equal
 from .span import Span, narrow
+from .start import Start
 
 # max_components when it is not given.
 MAX_COMPONENTS = 32
@@ -28,7 +30,8 @@ class Request:
     """What is asked of a factorisation; the parameters of the estimator, validated.
 
     ``n_components`` is None where the data decide, then between ``min_components`` and ``max_components``; ``persistence`` says that the
-    number that persists longest is taken; ``penalty`` is ``capacity_penalty`` in the units of the engine.
+    number that persists longest is taken; ``start`` is where to begin as well; ``penalty`` is ``capacity_penalty`` in the units of the
+    engine.
     """
 
     n_components: int | None
@@ -48,6 +51,7 @@ class Request:
     tol: float
     max_iter: int
     seed: int
+    start: Start | None = None
     penalty: float = np.inf
 
 
@@ -76,6 +80,8 @@ class Job:
         The loss in the span: that of all stages but the number of components.
     items : Engine
         What is assigned: the distinct items, or all where bounds count every one.
+    start : ndarray of shape (n_components, n_coordinates) or None
+        The centres that were given to begin from as well, in the frame of ``distortion``.
     """
 
     request: Request
@@ -87,6 +93,7 @@ class Job:
     distinct: Engine
     distortion: Annealed
     items: Engine
+    start: Array | None
 
     @classmethod
     def of(cls, engine: Engine, request: Request) -> Job:
@@ -109,6 +116,7 @@ class Job:
             distinct=distinct,
             distortion=distortion,
             items=distinct if free else spanned,
+            start=None if request.start is None else request.start.framed(spanned, distortion, given, span),
         )
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -102,6 +103,7 @@ def stages(job: Job, search: Search) -> Iterator[Run]:
         Stage.SAMPLES: _sample,
         Stage.ALL_ITEMS: _all_items,
         Stage.WITHIN_BOUNDS: search_within_bounds,
+        Stage.GIVEN: _given,
     }
     while search.run.stage is not Stage.DONE:
         search.put(stage=steps[search.run.stage](job, search))
@@ -317,6 +319,26 @@ def _all_items(job: Job, search: Search) -> Stage:
     part = assigner.assigned(refilled(engine, distortion, centers)) if part is None else refine(engine, distortion, part, assigner)
     search.put(centers=sharpened(engine, distortion, part))
     return Stage.WITHIN_BOUNDS
+
+
+def _given(job: Job, search: Search) -> Stage:
+    """The free components to which the start that was given leads, where they cost less than those that were found without it."""
+    engine, distortion, best = job.distinct, job.distortion, search.run.best
+    if job.start is None or len(best.centers) < job.wanted:  # or items have no more distinct positions
+        return Stage.DONE
+    search.monitor.stage("refining the start that was given")
+    assigner = Free(engine, distortion, search.keep)
+    best = replace(best, cost=assigner.assigned(best.centers).cost)
+    search.put(best=best)
+    part = _alternated(assigner, job.request, job.start)
+    if part is not None and job.request.refine:
+        part = refine(engine, distortion, part, assigner)
+    if part is not None and part.cost < best.cost:
+        best = Answer(sharpened(engine, distortion, part))
+        if not part.at_rest:
+            search.fault(Status.ALTERNATION)
+    search.put(best=best, sketch=None)
+    return Stage.DONE
 
 
 def _alternated(assigner: Free, request: Request, centers: Array) -> Partition | None:
