@@ -325,7 +325,7 @@ class ONMF(CallbackSupport, Factorization):
                     self.data_digest_ = digest(engine)
                 request = replace(request, start=given_start(self, engine, item_size))
                 kept = self._checkpoint(engine, sample_weight, item_size)
-                result = factorize(engine, request, monitor, *((kept.last(), kept.keep) if kept else ()))
+                result = factorize(engine, request, monitor, *((kept.last(), kept.keep, kept.journal()) if kept else ()))
                 self._mixture = self._mixed(engine, result, request.seed)
                 self._total_size = None if item_size is None else total_size
                 with team.unhurried():
@@ -339,7 +339,10 @@ class ONMF(CallbackSupport, Factorization):
     def _nearby(self, engine: Engine) -> Engine:
         """Few items are searched whole, and bounds need the costs of all items at once."""
         bounded = self.capacity is not None or self.min_size is not None
-        return engine.near() if engine.n_items <= BUDGET.many_items or mergeable(engine) or bounded else engine
+        if engine.n_items <= BUDGET.many_items or mergeable(engine) or bounded:
+            return engine.near()
+        engine.columns_stay = True
+        return engine
 
     @contextmanager
     def _resumable(self) -> Iterator[None]:

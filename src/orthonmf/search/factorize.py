@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from .._common.typing import Array, Labels
 from ..distortion.base import Annealed, Distortion
 from ..engines.base import BLIND, Engine
+from ..engines.journal import Journal
 from ..engines.threads import TimeLimitReached
 from ..passes.columns import ByLabel, Renamed
 from ..passes.hard import HardStats
@@ -100,11 +102,12 @@ def factorize(
     monitor: Monitor,
     progress: Progress | None = None,
     keep: Callable[[Progress], None] | None = None,
+    journal: Journal | None = None,
 ) -> Result:
     """Anneal, refine and order the components; when the time is over or a callback says so, take the best answer so far.
 
     ``progress`` that was written down is continued, on the same items and for the same request. ``keep`` is told of it after every stage;
-    with it, an interrupt ends the search as the time limit does.
+    with it, an interrupt ends the search as the time limit does. ``journal`` answers passes that were made from there on before.
     """
     team = engine.team
     with team.unhurried():  # without a first answer there is nothing to show
@@ -113,9 +116,10 @@ def factorize(
     if progress is not None:
         _count_from(job, progress)
     try:
-        for run in stages(job, search):
-            if keep is not None:
-                keep(Progress(run, job.passes, team.passes))
+        with nullcontext() if journal is None else journal.attached(team):
+            for run in stages(job, search):
+                if keep is not None:
+                    keep(Progress(run, job.passes, team.passes))
     except TimeLimitReached:
         search.fault(Status.TIME_LIMIT)
     except StopRequested:
