@@ -37,6 +37,7 @@ from .model.factors import Assigned, Factors, one_per_row, weights
 from .model.invariants import contradiction, malformed
 from .model.posterior import Mixture, fit_mixture, margins, posterior
 from .model.preparation import Preparation
+from .model.start import given_start, plain_init
 from .passes.base import host
 from .progress import CallbackSupport, Monitor, Reporter, history, in_units, with_callbacks
 from .search.bounded import REGISTRY as SOLVERS
@@ -113,6 +114,10 @@ class ONMF(CallbackSupport, Factorization):
     rounding : {"exact", "nearest"}, default="exact"
         How the relaxed solution becomes labels: by the exact assignment under the bounds, or each item to its most probable
         component, as in [1]_, which may exceed a capacity and is not refined.
+    init : array-like, ONMF or None, default=None
+        A start of your own: centres (n_components, n_features), labels (n_items,) from 0 without gaps, or a fitted model. It is refined as
+        the annealed start is, and the better of the two ends is the answer: never worse than the fit without it, nor than the start itself.
+        It needs n_components to be its number of components. To save time, not quality, set a time_limit.
     schedule : "adaptive" or float, default="adaptive"
         How the inverse temperature β grows: from one critical value to the next, or by a fixed factor above 1.
     refine : bool, default=True
@@ -235,6 +240,7 @@ class ONMF(CallbackSupport, Factorization):
         solver: str = "auto",
         solver_options: dict[str, Any] | None = None,
         rounding: str = "exact",
+        init: Any = None,
         schedule: str | float = "adaptive",
         refine: bool = True,
         tol: float = 1e-4,
@@ -257,6 +263,7 @@ class ONMF(CallbackSupport, Factorization):
         self.solver = solver
         self.solver_options = solver_options
         self.rounding = rounding
+        self.init = init
         self.schedule = schedule
         self.refine = refine
         self.tol = tol
@@ -316,8 +323,9 @@ class ONMF(CallbackSupport, Factorization):
                 request = self._request(engine, total_size)
                 with team.unhurried():
                     self.data_digest_ = digest(engine)
+                request = replace(request, start=given_start(self, engine, item_size))
                 kept = self._checkpoint(engine, sample_weight, item_size)
-                result = factorize(engine, request, monitor, *((kept.last(), kept.keep) if kept else ()))
+                result = factorize(engine, request, monitor, *((kept.last(), kept.keep, kept.journal()) if kept else ()))
                 self._mixture = self._mixed(engine, result, request.seed)
                 self._total_size = None if item_size is None else total_size
                 with team.unhurried():
@@ -331,7 +339,10 @@ class ONMF(CallbackSupport, Factorization):
     def _nearby(self, engine: Engine) -> Engine:
         """Few items are searched whole, and bounds need the costs of all items at once."""
         bounded = self.capacity is not None or self.min_size is not None
-        return engine.near() if engine.n_items <= BUDGET.many_items or mergeable(engine) or bounded else engine
+        if engine.n_items <= BUDGET.many_items or mergeable(engine) or bounded:
+            return engine.near()
+        engine.columns_stay = True
+        return engine
 
     @contextmanager
     def _resumable(self) -> Iterator[None]:
@@ -688,6 +699,12 @@ class ONMF(CallbackSupport, Factorization):
         """
         return storage.load(partial(path) if Path(path).is_dir() else path, cls)
 
+    def __sklearn_clone__(self) -> Self:
+        """A clone with the same start: a clone of a model that is one would have forgotten its fit."""
+        cloned: Self = super().__sklearn_clone__()
+        cloned.init = self.init
+        return cloned
+
     # -- validation -------------------------------------------------------------------------------------------------------------
 
     def _checked(self, X: Any) -> Any:
@@ -740,7 +757,7 @@ class ONMF(CallbackSupport, Factorization):
         if self.checkpoint is None:
             return None
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in UNCHANGING}
-        numbers = {"sample_weight": sample_weight, "item_size": item_size}
+        numbers = {"sample_weight": sample_weight, "item_size": item_size, "init": plain_init(self.init)}
         given = {
             name: None if values is None else sha256(np.asarray(values, float).tobytes()).hexdigest() for name, values in numbers.items()
         }
@@ -875,6 +892,8 @@ class ONMF(CallbackSupport, Factorization):
             self._certified(engine, distortion, claim, self._bounds, result.prices), kkt_residual=result.kkt_residual
         )
         self.reconstruction_err_ = self.certificate_.error
+        if self.certificate_.optimal:
+            self.status_ += f" No other partition into {self.n_components_} components has a smaller error."
 
     def _margins(self, engine: Engine, labels: Labels) -> Array:
         centers = self._factors.claim(engine, Assigned(labels, np.zeros(len(labels)))).components

@@ -159,6 +159,10 @@ class Engine(ABC):
     lasting = True
     #: Whether what is kept of an item is a few numbers, whatever its width.
     frames_are_few = False
+    #: Whether what is computed of all items beside its passes is compiled.
+    compiles = False
+    #: Whether columns of it are read by passes alone, and need not be at hand before one reads them.
+    columns_stay = False
     #: Weights are seen as w · 4**weight_shift.
     weight_shift = 0
     #: What each item counts towards a soft bound, float64 with mean one; None where all count the same.
@@ -213,10 +217,15 @@ class Engine(ABC):
         return [slice(start, min(start + size, stop)) for begin, stop in pairwise(borders) for start in range(begin, stop, size)]
 
     def run(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Found:
-        """One pass over all items, seen in a frame, or as they were given where that is None.
+        """One pass over all items, seen in a frame, or as they were given where that is None; from the journal where it was noted.
 
         The totals of the blocks are added within a chunk, then those of the chunks, and columns are joined, in the order of the blocks.
         """
+        journal = self.team.journal
+        return self.computed(frame, work, columns) if journal is None else journal.found(self, frame, work, columns or {})
+
+    def computed(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Found:
+        """One pass, computed."""
         began = self.team.clock()
         joined: dict[str, Array] = {}
         totals: list[Any] = []
@@ -251,17 +260,18 @@ class Engine(ABC):
 
     def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
         """One pass, not added up: the place of every block and what is found in it, in order. For what is too large to be joined."""
-        if frame is not BLIND:
-            self._count_pass()
+        self.count_pass(frame)
         return zip(self.slices, self._parts(frame, work, columns or {}), strict=True)
 
     def _parts(self, frame: Framing | None, work: Pass, columns: Columns) -> Iterable[Found]:
         """What a pass finds in every block, in the order of the blocks, computed by the threads."""
         return self.team.map(lambda where: work(*self._seen(frame, work, columns, where)), self.slices)
 
-    def _count_pass(self) -> None:
-        self.passes += 1
-        self.team.passes += 1
+    def count_pass(self, frame: Framing | None) -> None:
+        """Count a pass, if it sees the items."""
+        if frame is not BLIND:
+            self.passes += 1
+            self.team.passes += 1
 
     def near(self) -> Engine:
         """The same items on an engine whose columns are arrays of this process."""

@@ -20,7 +20,7 @@ from ..passes.columns import Relabelled
 from ..sources import FEW_BYTES
 from ..sources.chunked import Chunked
 from . import engine_class
-from .base import BLIND, Engine, Framing, RawRows, in_chunks
+from .base import Engine, Framing, RawRows, in_chunks
 from .layout import automatic
 from .remote import Answer, Order, Recipe, Sight, computed
 from .threads import ThreadTeam
@@ -120,8 +120,8 @@ class DaskEngine(Engine):
 
     def _answers(self, recipe: Recipe, *, totals: bool = True) -> Iterator[tuple[slice, Answer]]:
         """What every chunk says, in order."""
-        if totals and recipe.frame is not BLIND:
-            self._count_pass()
+        if totals:
+            self.count_pass(recipe.frame)
         places = [slice(start, stop) for start, stop in zip(self.chunks[:-1].tolist(), self.chunks[1:].tolist(), strict=True)]
         orders = [
             (Order(self._fit, number, where.start, where.stop - where.start, self.n_dims, recipe.at(where), totals),)

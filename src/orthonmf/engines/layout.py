@@ -17,6 +17,9 @@ from .threads import ThreadTeam
 # Numbers in X, and stored ones in a sparse X, from which compiled passes are worth loading numba for, and the first time compiling them,
 # which takes some ten seconds.
 COMPILED_NUMBERS, COMPILED_ENTRIES = 1 << 20, 1 << 18
+# Items from which an assignment under bounds is: loading its loops takes half a second, once in a process, and a fit of 4000 items took
+# more than that longer without them.
+COMPILED_ITEMS = 1 << 11
 # Rows on disk whose frame is kept in memory, at most: 28 bytes each, 224 MiB.
 MANY_STORED = 1 << 23
 # Rows that are looked at together for the largest number of those that weigh.
@@ -58,6 +61,8 @@ class Layout:
         else:  # the weights of the samples belong to the dimensions of the features
             engine = cls.of(X.T, None, None if weight is None else np.sqrt(weight), shift, team)
         engine.weight_shift = weight_shift
+        allowed = self.engine not in ("dense", "sparse") and engine.n_items >= COMPILED_ITEMS
+        engine.compiles = allowed and available("compiled")
         engine.lasting = not isinstance(X, ON_DISK) or engine.n_items <= MANY_STORED
         return engine
 
@@ -66,7 +71,7 @@ def in_memory(engine: Engine, values: Array, weight: Array | None) -> Engine:
     """An engine on few of an engine's items, or on what stands for them, as an array in float64."""
     name = automatic(values) if engine.in_memory == "auto" else engine.in_memory
     held = engine_class(name).of(values, weight, None, 0, engine.team)
-    held.given_dtype = engine.given_dtype
+    held.given_dtype, held.compiles = engine.given_dtype, engine.compiles
     return held
 
 

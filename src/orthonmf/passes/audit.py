@@ -10,7 +10,7 @@ import numpy as np
 from .._common.typing import Array, Labels
 from ..distortion.base import Distortion, scales
 from .base import Additive, Columns, Found
-from .hard import hard_stats
+from .hard import Farthest, hard_stats, largest
 from .raw import Raw
 
 
@@ -36,6 +36,8 @@ class AuditSums(Additive):
         Σ w ‖x − scale · center‖² with the scales that are claimed.
     energy : float
         Σ w ‖x‖².
+    farthest : Farthest
+        With ``reach`` the largest ‖x‖² / (ω / w): by how much a rounding of x moves an item, squared.
     """
 
     count: int
@@ -49,6 +51,7 @@ class AuditSums(Additive):
     misplaced: int
     residual: float
     energy: float
+    farthest: Farthest
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,8 @@ class Audit:
             least = np.where(nearest == labels, own, np.minimum(own, best))
         # ω‖x'‖² is in the units of w‖x‖²; where items are not formed, what is summed is as large as they are.
         reach = framed.weight * framed.sq if self.formed else weight * sq
+        heavy, size = framed.weight > 0, np.where(framed.weight > 0, framed.weight, 1.0)
+        away = largest(weight * own / size, labels, framed.weight, len(points))
         misplaced = weight * (own - least) > self.rounding * (reach + weight * (own + least))
         return Found(
             AuditSums(
@@ -104,5 +109,6 @@ class Audit:
                 misplaced=int(np.count_nonzero(misplaced)),
                 residual=float(weight @ raw.residual_sq(columns["scale"], labels, self.components)),
                 energy=float(weight @ sq),
+                farthest=Farthest(len(labels), away, float((weight * sq / size)[heavy].max(initial=0.0))),
             )
         )

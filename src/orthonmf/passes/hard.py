@@ -99,6 +99,47 @@ class Labelled:
 
 
 @dataclass(frozen=True)
+class Farthest:
+    """How far items of any weight are, at most.
+
+    Attributes
+    ----------
+    count : int
+    own : ndarray of shape (n_components,)
+        d to the centre of their own component, by component.
+    reach : float
+        Squared distance to the reference.
+    """
+
+    count: int
+    own: Array
+    reach: float
+
+    def __add__(self, other: Farthest) -> Farthest:
+        return Farthest(self.count + other.count, np.maximum(self.own, other.own), max(self.reach, other.reach))
+
+
+@dataclass(frozen=True)
+class FarthestItems:
+    """The farthest items of given labels."""
+
+    centers: Array
+    reads: ClassVar = ("labels",)
+
+    def __call__(self, items: Items, columns: Columns) -> Found:
+        labels = columns["labels"]
+        distance = items.pairs(self.centers, labels).distance[0]
+        return Found(Farthest(len(items), largest(distance, labels, items.weight, len(self.centers)), float(items.sq.max(initial=0.0))))
+
+
+def largest(values: Array, labels: Labels, weight: Array, n_components: int) -> Array:
+    """By label, the largest of values of any weight, and 0 where there is none."""
+    found = np.zeros(n_components)
+    np.maximum.at(found, labels[weight > 0], values[weight > 0])
+    return found
+
+
+@dataclass(frozen=True)
 class Cheapest:
     """Column ``labels``: the component in which every item costs least, ω d + price · size."""
 

@@ -207,6 +207,10 @@ def evidence(proof: Certificate, item: str) -> dict[str, str]:
             if proof.contradiction is None
             else f"It does not: {escaped(proof.contradiction)}."
         ),
+        "no other partition has a smaller error": (
+            f"The components are {number(proof.separation or 0.0)} times as far apart as the proof asks for. It is about every partition "
+            f"into {plural(proof.n_components, 'component')}, of whatever sizes."
+        ),
     }
 
 

@@ -184,6 +184,8 @@ class Budget:
     nearly_steady: float = 4.0
     # Costs held between the passes of one assignment; more are computed anew in every pass.
     held_costs: int = 1 << 23
+    # Costs whose assignment is compiled, at most: its moves look at all items of a component, where others look at those near a border.
+    compiled_costs: int = 1 << 21
 
     # -- All partitions --------------------------------------------------------------------------------------------------------------------
     # Up to this many items all partitions are compared: n items have 3ⁿ pairs of a set and a subset, nine some 20 000.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from .._common.typing import Array, Labels
 from ..distortion.base import Annealed, Distortion
 from ..engines.base import BLIND, Engine
+from ..engines.journal import Journal
 from ..engines.threads import TimeLimitReached
 from ..passes.columns import ByLabel, Renamed
 from ..passes.hard import HardStats
@@ -20,8 +22,8 @@ from .bounded.bounds import Bounds
 from .budget import BUDGET
 from .job import Job, Request
 from .number import Number
-from .partition import item_points, labelled_pass, nearest_pass
-from .run import Run
+from .partition import item_points, labelled_pass, nearest_pass, spaced
+from .run import Run, Stage
 from .stages import begun, continued, stages
 from .status import Status
 
@@ -100,11 +102,12 @@ def factorize(
     monitor: Monitor,
     progress: Progress | None = None,
     keep: Callable[[Progress], None] | None = None,
+    journal: Journal | None = None,
 ) -> Result:
     """Anneal, refine and order the components; when the time is over or a callback says so, take the best answer so far.
 
     ``progress`` that was written down is continued, on the same items and for the same request. ``keep`` is told of it after every stage;
-    with it, an interrupt ends the search as the time limit does.
+    with it, an interrupt ends the search as the time limit does. ``journal`` answers passes that were made from there on before.
     """
     team = engine.team
     with team.unhurried():  # without a first answer there is nothing to show
@@ -113,9 +116,10 @@ def factorize(
     if progress is not None:
         _count_from(job, progress)
     try:
-        for run in stages(job, search):
-            if keep is not None:
-                keep(Progress(run, job.passes, team.passes))
+        with nullcontext() if journal is None else journal.attached(team):
+            for run in stages(job, search):
+                if keep is not None:
+                    keep(Progress(run, job.passes, team.passes))
     except TimeLimitReached:
         search.fault(Status.TIME_LIMIT)
     except StopRequested:
@@ -126,9 +130,11 @@ def factorize(
         search.fault(Status.INTERRUPTED)
     with team.unhurried():
         search.tried()
+        if job.start is not None and search.run.stage is not Stage.DONE:  # stopped before it was its turn
+            search.offer(job.start if search.run.bounds is None else job.start[search.run.bounds.order], None)
         engine.passes = job.passes
         n_points = min(BUDGET.plane_items, 2 + BUDGET.plane_numbers // job.spanned.n_dims)
-        basis = plane(item_points(job.spanned, job.distortion, _spaced(engine.n_items, n_points)))
+        basis = plane(item_points(job.spanned, job.distortion, spaced(engine.n_items, n_points)))
         best = search.run.best
         if job.span is not None:
             best = replace(best, centers=job.span.lifted(best.centers))
@@ -172,15 +178,15 @@ def _finished(job: Job, run: Run, basis: Array) -> Result:
         prices=None if prices is None else prices[order],
         kkt_residual=run.kkt_residual,
         number=run.number,
-        stability=_stability(job.counted, distortion, run.number, centers[order]),
+        stability=_stability(job, distortion, run.number, centers[order]),
     )
 
 
-def _stability(small: Engine, distortion: Annealed, number: Number | None, centers: Array) -> Array:
+def _stability(job: Job, distortion: Annealed, number: Number | None, centers: Array) -> Array:
     """How often each component comes back in halves of the items on which the number was found; NaN where none were drawn."""
     if number is None or not number.partitions:
         return np.full(len(centers), np.nan)
-    _, labels = nearest_pass(small, distortion, distortion.to_frame(centers))
+    _, labels = nearest_pass(job.counted, distortion, distortion.to_frame(centers))
     return number.stability(labels, len(centers))
 
 
@@ -194,7 +200,3 @@ def _by_mass(engine: Engine, labels: Any, stats: HardStats) -> Labels:
     first = engine.run(BLIND, ByLabel(len(stats.mass)), {"labels": labels}).total.first
     used = np.flatnonzero(stats.sizes)
     return used[np.lexsort((first[used], -stats.mass[used]))]
-
-
-def _spaced(n_items: int, count: int) -> Labels:
-    return np.unique(np.linspace(0, n_items - 1, min(count, n_items)).astype(np.intp))

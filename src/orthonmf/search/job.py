@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
+from .._common.typing import Array
 from ..distortion import REGISTRY
 from ..distortion.base import Annealed, Distortion, Moving, Splitting, having
 from ..engines.base import Engine, block_weight, mean_sqnorm
@@ -17,6 +19,7 @@ from .number.cloud import effective_number
 from .sampling import coreset, mergeable
 from .sampling import merged as merge_equal
 from .span import Span, narrow
+from .start import Start
 
 # max_components when it is not given.
 MAX_COMPONENTS = 32
@@ -27,7 +30,8 @@ class Request:
     """What is asked of a factorisation; the parameters of the estimator, validated.
 
     ``n_components`` is None where the data decide, then between ``min_components`` and ``max_components``; ``persistence`` says that the
-    number that persists longest is taken; ``penalty`` is ``capacity_penalty`` in the units of the engine.
+    number that persists longest is taken; ``start`` is where to begin as well; ``penalty`` is ``capacity_penalty`` in the units of the
+    engine.
     """
 
     n_components: int | None
@@ -47,6 +51,7 @@ class Request:
     tol: float
     max_iter: int
     seed: int
+    start: Start | None = None
     penalty: float = np.inf
 
 
@@ -75,12 +80,8 @@ class Job:
         The loss in the span: that of all stages but the number of components.
     items : Engine
         What is assigned: the distinct items, or all where bounds count every one.
-    annealed : Engine
-        What is annealed: the distinct items, or a sample of them.
-    counted : Engine
-        What is asked for the number of components: as many, in the coordinates of X.
-    evidence : float or None
-        The effective number of items that are counted; None for a sample.
+    start : ndarray of shape (n_components, n_coordinates) or None
+        The centres that were given to begin from as well, in the frame of ``distortion``.
     """
 
     request: Request
@@ -92,9 +93,7 @@ class Job:
     distinct: Engine
     distortion: Annealed
     items: Engine
-    annealed: Engine
-    counted: Engine
-    evidence: float | None
+    start: Array | None
 
     @classmethod
     def of(cls, engine: Engine, request: Request) -> Job:
@@ -107,7 +106,6 @@ class Job:
         if span is not None:
             spanned, distinct, distortion = span.engine, _distinct(span.engine), _able(span.distortion, request)
         free = bounds_for(spanned, request, request.n_components or request.min_components) is None
-        annealed = _annealed(distinct, distortion, request)
         return cls(
             request=request,
             engine=engine,
@@ -118,10 +116,24 @@ class Job:
             distinct=distinct,
             distortion=distortion,
             items=distinct if free else spanned,
-            annealed=annealed,
-            counted=annealed if span is None or request.n_components is not None else _annealed(merged, given, request),
-            evidence=effective_number(block_weight(engine, slice(0, engine.n_items))) if annealed is distinct else None,
+            start=None if request.start is None else request.start.framed(spanned, distortion, given, span),
         )
+
+    @cached_property
+    def annealed(self) -> Engine:
+        """What is annealed: the distinct items, or a sample of them, drawn when it is asked for."""
+        return _annealed(self.distinct, self.distortion, self.request)
+
+    @cached_property
+    def counted(self) -> Engine:
+        """What is asked for the number of components: as many, in the coordinates of X."""
+        given = self.span is None or self.request.n_components is not None
+        return self.annealed if given else _annealed(self.merged, self.given_distortion, self.request)
+
+    @property
+    def evidence(self) -> float | None:
+        """The effective number of items that are counted; None for a sample."""
+        return effective_number(block_weight(self.engine, slice(0, self.engine.n_items))) if self.annealed is self.distinct else None
 
     @property
     def wanted(self) -> int:
@@ -161,8 +173,12 @@ def _penalty(engine: Engine, request: Request) -> float:
 def _annealed(engine: Engine, distortion: Annealed, request: Request) -> Engine:
     """The items that are annealed."""
     asked = request.n_components
-    few = BUDGET.rank_items if asked is None else max(BUDGET.anneal_items, BUDGET.anneal_items_per_component * asked)
-    return coreset(engine, distortion, few, request.seed)
+    return coreset(engine, distortion, BUDGET.rank_items if asked is None else few_items(asked), request.seed)
+
+
+def few_items(n_components: int) -> int:
+    """Items that show so many components."""
+    return max(BUDGET.anneal_items, BUDGET.anneal_items_per_component * n_components)
 
 
 def bounds_for(engine: Engine, request: Request, n_components: int) -> Bounds | None:

@@ -333,6 +333,11 @@ def item_points(engine: Engine, distortion: Distortion, index: Labels) -> Array:
     return distortion.points(items, np.arange(len(index)))
 
 
+def spaced(n_items: int, count: int) -> Labels:
+    """At most ``count`` of so many items, at even steps."""
+    return np.unique(np.linspace(0, n_items - 1, min(count, n_items)).astype(np.intp))
+
+
 def rank_within(groups: Labels) -> Labels:
     """0 for the first occurrence of each group, 1 for the second, …"""
     order = np.argsort(groups, kind="stable")

@@ -30,6 +30,7 @@ class Stage(Enum):
     SAMPLES = "search for better free components on samples that grow"
     ALL_ITEMS = "refine the free components on all items"
     WITHIN_BOUNDS = "search for the best components within the bounds; where there are none, take the free ones"
+    GIVEN = "see whether the start that was given leads to better free components"
     DONE = "nothing"
 
 
