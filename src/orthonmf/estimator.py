@@ -852,7 +852,7 @@ class ONMF(CallbackSupport, Factorization):
         self.n_components_ = len(factors.components)
         # Where items are counted, the prices of the best assignment are soon found again.
         self._prices, self._item_size = None if engine.size is None else result.prices, engine.size
-        given = None if result.bounds is None else result.labels
+        given = result.labels if result.bounds is not None or result.certain else None
         if self.orthogonal == "samples":
             assigned = factors.assign(engine, given)
         else:

@@ -13,7 +13,7 @@ from orthonmf.engines import ThreadTeam
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.passes.hard import FarthestItems
 from orthonmf.search.partition import centered
-from orthonmf.search.proof import PROVEN, proven, separation
+from orthonmf.search.proof import PROVEN, farthest_if_proven, separation
 
 CLAIM = "no other partition has a smaller error"
 
@@ -112,9 +112,9 @@ def test_distances_that_are_rounding_prove_nothing(dtype):
     X = np.full((20, 3), 1.0, dtype=dtype)
     X[:10] += dtype(2 * eps)
     engine, distortion, part = looked_at(X, np.repeat([0, 1], 10), "none")
-    assert not proven(engine, distortion, part)
+    assert farthest_if_proven(engine, distortion, part) is None
     X[:10] += dtype(0.5)
-    assert proven(*looked_at(X, np.repeat([0, 1], 10), "none"))
+    assert farthest_if_proven(*looked_at(X, np.repeat([0, 1], 10), "none")) is not None
 
 
 # -- fits -------------------------------------------------------------------------------------------------------------------------

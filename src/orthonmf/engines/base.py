@@ -315,7 +315,12 @@ AnyEngine = TypeVar("AnyEngine", bound=Engine)
 
 
 def doubled(engine: AnyEngine) -> AnyEngine:
-    """The same items seen in float64, in blocks of no more than ``DOUBLED_BYTES``; a block is converted when it is read."""
+    """The same items seen in float64, in blocks of no more than ``DOUBLED_BYTES``; a block is converted when it is read.
+
+    An engine that sees few of them so already is that itself.
+    """
+    if engine.dtype == np.float64 and 8 * engine.row_width * min(engine.n_items, engine.block_items) <= DOUBLED_BYTES:
+        return engine
     other = copy(engine)
     other.dtype, other._kept, other.lasting = np.dtype(np.float64), {}, False
     other._cut(other._within(max(DOUBLED_BYTES // (8 * max(engine.row_width, 1)), 1)))
