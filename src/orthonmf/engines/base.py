@@ -406,9 +406,12 @@ def multipliers(n_dims: int) -> Any:
 
 
 def scrambled(bits: Any) -> Any:
-    """Bits of float64 numbers, well mixed, and 0 for 0.
+    """Bits of float64 numbers, well mixed in their place, and 0 for 0.
 
     Small whole numbers differ in their highest bits alone, which a multiplication cannot carry down.
     """
-    bits = (bits ^ bits >> np.uint64(32)) * _GOLDEN
-    return bits ^ bits >> np.uint64(29)
+    moved = bits >> np.uint64(32)
+    bits ^= moved
+    bits *= _GOLDEN
+    bits ^= np.right_shift(bits, np.uint64(29), out=moved)
+    return bits

@@ -8,7 +8,7 @@ from ..distortion import REGISTRY
 from ..distortion.base import Distortion
 from ..engines.base import Engine, doubled
 from .job import Request, few_items
-from .partition import Partition, alternate, opened, sharpened, spaced
+from .partition import Free, Partition, alternate, opened, sharpened, spaced
 from .proof import farthest_if_proven
 from .sampling import mergeable
 
@@ -51,9 +51,12 @@ def best_at_once(given: Engine, request: Request) -> Direct | None:
     part = alternate(few, distortion, centers) if len(centers) == asked else None
     if part is None or farthest_if_proven(few, distortion, part) is None:
         return None
-    part = part if few is engine else alternate(engine, distortion, part.centers, max_passes=request.max_iter)
-    if part is None or not part.at_rest or (farthest := farthest_if_proven(engine, distortion, part)) is None:
+    if few is not engine:
+        part = Free(engine, distortion).assigned(part.centers)
+    farthest = farthest_if_proven(engine, distortion, part)
+    if farthest is None:
         return None
+    # The labels are those of the best partition: only its centres are left to find.
     part = replace(part, centers=sharpened(engine, distortion, part))
     if engine is not given:
         given.passes += engine.passes
