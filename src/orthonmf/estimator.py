@@ -181,7 +181,9 @@ class ONMF(CallbackSupport, Factorization):
     history_ : dict
         The annealing, one entry per temperature, and the tree of splits; ``passes`` are those over the annealed items at that
         temperature alone. With "auto" it goes some components beyond the number that was found, with "persistence" one past
-        ``max_components``, to see how long that number lasts.
+        ``max_components``, to see how long that number lasts. Empty where the number is given, the schedule "adaptive" and the best
+        partition proven at once, from parts that are far apart (``certificate_.optimal``): no temperature is needed then. A number for
+        ``schedule`` asks for them.
     certificate_ : Certificate
         What is claimed of the factors, with the numbers that prove it.
     status_ : str
