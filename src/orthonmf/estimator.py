@@ -186,7 +186,9 @@ class ONMF(CallbackSupport, Factorization):
     history_ : dict
         The annealing, one entry per temperature, and the tree of splits; ``passes`` are those over the annealed items at that
         temperature alone. With "auto" it goes some components beyond the number that was found, with "persistence" one past
-        ``max_components``, to see how long that number lasts.
+        ``max_components``, to see how long that number lasts. Empty where the number is given, the schedule "adaptive" and the best
+        partition proven at once, from parts that are far apart (``certificate_.optimal``): no temperature is needed then. A number for
+        ``schedule`` asks for them.
     certificate_ : Certificate
         What is claimed of the factors, with the numbers that prove it.
     status_ : str
@@ -869,7 +871,7 @@ class ONMF(CallbackSupport, Factorization):
         self.n_components_ = len(factors.components)
         # Where items are counted, the prices of the best assignment are soon found again.
         self._prices, self._item_size = None if engine.size is None else result.prices, engine.size
-        given = None if result.bounds is None else result.labels
+        given = result.labels if result.bounds is not None or result.certain else None
         if self.orthogonal == "samples":
             assigned = factors.assign(engine, given)
         else:

@@ -13,7 +13,7 @@ from orthonmf.engines import ThreadTeam
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.passes.hard import FarthestItems
 from orthonmf.search.partition import centered
-from orthonmf.search.proof import PROVEN, proven, separation
+from orthonmf.search.proof import CONCLUSIVE, farthest_if_proven, separation
 
 CLAIM = "no other partition has a smaller error"
 
@@ -77,10 +77,10 @@ def test_what_is_proven_is_the_only_best_partition(scaling, seed):
         costs = subset_costs(X, scaling, weight)
         best = best_partition(costs, k)
         found = ratio(X, labels, scaling, weight)
-        n_proven += found > PROVEN
-        barely += PROVEN < found < 1.5
+        n_proven += found > CONCLUSIVE
+        barely += CONCLUSIVE < found < 1.5
         mine = partition_cost(X, labels, scaling, weight)
-        if found > PROVEN:
+        if found > CONCLUSIVE:
             assert mine == pytest.approx(best.cost, rel=1e-9, abs=1e-12)
             heavy = weight > 0
             parts = {frozenset(i for i in np.flatnonzero(heavy) if part >> i & 1) for part in best.parts} - {frozenset()}
@@ -89,7 +89,7 @@ def test_what_is_proven_is_the_only_best_partition(scaling, seed):
         other = labels.copy()
         other[int(rng.integers(k, len(X)))] = int(rng.integers(k))
         if partition_cost(X, other, scaling, weight) > best.cost * (1 + 1e-9) + 1e-12:
-            assert ratio(X, other, scaling, weight) <= PROVEN
+            assert ratio(X, other, scaling, weight) <= CONCLUSIVE
     assert n_proven >= 10 and barely >= 1
 
 
@@ -97,7 +97,7 @@ def test_what_is_proven_is_the_only_best_partition(scaling, seed):
 def test_items_without_weight_are_left_out(scaling):
     X = np.array([[9.0, 1.0], [9.0, 1.1], [1.0, 9.0], [1.0, 9.1], [5.0, 5.0]])
     labels = np.array([0, 0, 1, 1, 0])
-    assert ratio(X, labels, scaling) <= PROVEN < ratio(X, labels, scaling, np.array([1.0, 1.0, 1.0, 1.0, 0.0]))
+    assert ratio(X, labels, scaling) <= CONCLUSIVE < ratio(X, labels, scaling, np.array([1.0, 1.0, 1.0, 1.0, 0.0]))
 
 
 def test_a_component_without_weight_proves_nothing():
@@ -112,9 +112,9 @@ def test_distances_that_are_rounding_prove_nothing(dtype):
     X = np.full((20, 3), 1.0, dtype=dtype)
     X[:10] += dtype(2 * eps)
     engine, distortion, part = looked_at(X, np.repeat([0, 1], 10), "none")
-    assert not proven(engine, distortion, part)
+    assert farthest_if_proven(engine, distortion, part) is None
     X[:10] += dtype(0.5)
-    assert proven(*looked_at(X, np.repeat([0, 1], 10), "none"))
+    assert farthest_if_proven(*looked_at(X, np.repeat([0, 1], 10), "none")) is not None
 
 
 # -- fits -------------------------------------------------------------------------------------------------------------------------

@@ -325,7 +325,12 @@ AnyEngine = TypeVar("AnyEngine", bound=Engine)
 
 
 def doubled(engine: AnyEngine) -> AnyEngine:
-    """The same items seen in float64, in blocks of no more than ``DOUBLED_BYTES``; a block is converted when it is read."""
+    """The same items seen in float64, in blocks of no more than ``DOUBLED_BYTES``; a block is converted when it is read.
+
+    An engine that sees few of them so already is that itself.
+    """
+    if engine.dtype == np.float64 and 8 * engine.row_width * min(engine.n_items, engine.block_items) <= DOUBLED_BYTES:
+        return engine
     other = copy(engine)
     other.dtype, other._kept, other.lasting = np.dtype(np.float64), {}, False
     other._cut(other._within(max(DOUBLED_BYTES // (8 * max(engine.row_width, 1)), 1)))
@@ -411,9 +416,12 @@ def multipliers(n_dims: int) -> Any:
 
 
 def scrambled(bits: Any) -> Any:
-    """Bits of float64 numbers, well mixed, and 0 for 0.
+    """Bits of float64 numbers, well mixed in their place, and 0 for 0.
 
     Small whole numbers differ in their highest bits alone, which a multiplication cannot carry down.
     """
-    bits = (bits ^ bits >> np.uint64(32)) * _GOLDEN
-    return bits ^ bits >> np.uint64(29)
+    moved = bits >> np.uint64(32)
+    bits ^= moved
+    bits *= _GOLDEN
+    bits ^= np.right_shift(bits, np.uint64(29), out=moved)
+    return bits

@@ -22,7 +22,7 @@ from ..search.bounded.assigner import Bounded, ItemCosts, load_gap
 from ..search.bounded.base import loads
 from ..search.bounded.bounds import Bounds
 from ..search.partition import ITEM_ROUNDINGS, NEGLIGIBLE
-from ..search.proof import PROVEN, separation
+from ..search.proof import CONCLUSIVE, separation
 from .eckart_young import lower_bound
 
 # Eigenvalues of a matrix of side s take as long as this many s³ multiplications of a product of matrices.
@@ -122,7 +122,7 @@ class Certificate:
     @property
     def optimal(self) -> bool:
         """Whether it is proven that no other partition of the items into as many components has a smaller error."""
-        return self.separation is not None and self.separation > PROVEN
+        return self.separation is not None and self.separation > CONCLUSIVE
 
     @property
     def orthogonal(self) -> bool:

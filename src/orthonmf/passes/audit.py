@@ -10,7 +10,7 @@ import numpy as np
 from .._common.typing import Array, Labels
 from ..distortion.base import Distortion, scales
 from .base import Additive, Columns, Found
-from .hard import Farthest, hard_stats, largest
+from .hard import Farthest, hard_stats
 from .raw import Raw
 
 
@@ -93,8 +93,7 @@ class Audit:
             least = np.where(nearest == labels, own, np.minimum(own, best))
         # ω‖x'‖² is in the units of w‖x‖²; where items are not formed, what is summed is as large as they are.
         reach = framed.weight * framed.sq if self.formed else weight * sq
-        heavy, size = framed.weight > 0, np.where(framed.weight > 0, framed.weight, 1.0)
-        away = largest(weight * own / size, labels, framed.weight, len(points))
+        relative = np.divide(weight, framed.weight, out=np.zeros_like(framed.weight), where=framed.weight > 0)
         misplaced = weight * (own - least) > self.rounding * (reach + weight * (own + least))
         return Found(
             AuditSums(
@@ -109,6 +108,6 @@ class Audit:
                 misplaced=int(np.count_nonzero(misplaced)),
                 residual=float(weight @ raw.residual_sq(columns["scale"], labels, self.components)),
                 energy=float(weight @ sq),
-                farthest=Farthest(len(labels), away, float((weight * sq / size)[heavy].max(initial=0.0))),
+                farthest=Farthest.of(relative * own, labels, framed.weight, relative * sq, len(points)),
             )
         )

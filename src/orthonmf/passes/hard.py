@@ -109,14 +109,25 @@ class Farthest:
         d to the centre of their own component, by component.
     reach : float
         Squared distance to the reference.
+    heavy : int
+        Items of any weight.
     """
 
     count: int
     own: Array
     reach: float
+    heavy: int
 
     def __add__(self, other: Farthest) -> Farthest:
-        return Farthest(self.count + other.count, np.maximum(self.own, other.own), max(self.reach, other.reach))
+        own, reach = np.maximum(self.own, other.own), max(self.reach, other.reach)
+        return Farthest(self.count + other.count, own, reach, self.heavy + other.heavy)
+
+    @classmethod
+    def of(cls, distance: Array, labels: Labels, weight: Array, reach: Array, n_components: int) -> Farthest:
+        """Of the items of one block."""
+        heavy, own = weight > 0, np.zeros(n_components)
+        np.maximum.at(own, labels[heavy], distance[heavy])
+        return cls(len(labels), own, float(reach[heavy].max(initial=0.0)), int(np.count_nonzero(heavy)))
 
 
 @dataclass(frozen=True)
@@ -129,14 +140,7 @@ class FarthestItems:
     def __call__(self, items: Items, columns: Columns) -> Found:
         labels = columns["labels"]
         distance = items.pairs(self.centers, labels).distance[0]
-        return Found(Farthest(len(items), largest(distance, labels, items.weight, len(self.centers)), float(items.sq.max(initial=0.0))))
-
-
-def largest(values: Array, labels: Labels, weight: Array, n_components: int) -> Array:
-    """By label, the largest of values of any weight, and 0 where there is none."""
-    found = np.zeros(n_components)
-    np.maximum.at(found, labels[weight > 0], values[weight > 0])
-    return found
+        return Found(Farthest.of(distance, labels, items.weight, items.sq, len(self.centers)))
 
 
 @dataclass(frozen=True)

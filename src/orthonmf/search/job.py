@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -82,6 +81,12 @@ class Job:
         What is assigned: the distinct items, or all where bounds count every one.
     start : ndarray of shape (n_components, n_coordinates) or None
         The centres that were given to begin from as well, in the frame of ``distortion``.
+    annealed : Engine
+        What is annealed: the distinct items, or a sample of them.
+    counted : Engine
+        What is asked for the number of components: as many, in the coordinates of X.
+    evidence : float or None
+        The effective number of items that are counted; None for a sample.
     """
 
     request: Request
@@ -93,6 +98,9 @@ class Job:
     distinct: Engine
     distortion: Annealed
     items: Engine
+    annealed: Engine
+    counted: Engine
+    evidence: float | None
     start: Array | None
 
     @classmethod
@@ -106,6 +114,7 @@ class Job:
         if span is not None:
             spanned, distinct, distortion = span.engine, _distinct(span.engine), _able(span.distortion, request)
         free = bounds_for(spanned, request, request.n_components or request.min_components) is None
+        annealed = _annealed(distinct, distortion, request)
         return cls(
             request=request,
             engine=engine,
@@ -117,23 +126,10 @@ class Job:
             distortion=distortion,
             items=distinct if free else spanned,
             start=None if request.start is None else request.start.framed(spanned, distortion, given, span),
+            annealed=annealed,
+            counted=annealed if span is None or request.n_components is not None else _annealed(merged, given, request),
+            evidence=effective_number(block_weight(engine, slice(0, engine.n_items))) if annealed is distinct else None,
         )
-
-    @cached_property
-    def annealed(self) -> Engine:
-        """What is annealed: the distinct items, or a sample of them, drawn when it is asked for."""
-        return _annealed(self.distinct, self.distortion, self.request)
-
-    @cached_property
-    def counted(self) -> Engine:
-        """What is asked for the number of components: as many, in the coordinates of X."""
-        given = self.span is None or self.request.n_components is not None
-        return self.annealed if given else _annealed(self.merged, self.given_distortion, self.request)
-
-    @property
-    def evidence(self) -> float | None:
-        """The effective number of items that are counted; None for a sample."""
-        return effective_number(block_weight(self.engine, slice(0, self.engine.n_items))) if self.annealed is self.distinct else None
 
     @property
     def wanted(self) -> int:

@@ -17,10 +17,9 @@ from .bounded.base import loads
 from .bounded.bounds import Bounds
 from .bounded.search import assigning, placed, search_within_bounds
 from .budget import BUDGET
-from .job import Job, Request, few_items
+from .job import Job, Request
 from .number import number_of_components
-from .partition import Free, Partition, alternate, finest, many, nearest_pass, opened, refilled, sharpened, spaced, spread
-from .proof import proven
+from .partition import Free, Partition, alternate, finest, many, nearest_pass, opened, refilled, sharpened, spread
 from .refine import gains, refine, rehearsed, separated
 from .run import Answer, Run, Search, Stage
 from .sampling import coreset, unweighted
@@ -30,16 +29,8 @@ from .transitions import MIN_PERSISTENCE, most_persistent, persistence
 
 
 def begun(job: Job, monitor: Monitor) -> Search:
-    """A search with its first answer: as many components as are asked for, far apart, within the bounds.
-
-    Where that is proven to be the best one there is no more to search for.
-    """
-    bounds, best = job.bounds(job.wanted), _best_at_once(job)
-    if best is not None:
-        monitor.stage(f"{best.n_components} components far apart: no other partition of {job.items.n_items} items is as good")
-        centers = sharpened(job.items, job.distortion, best)
-        return Search(Run(Answer(centers), stage=Stage.WITHIN_BOUNDS, centers=centers), assigning(job.items, job.distortion, bounds), monitor)
-    centers = _far_apart(job)
+    """A search with its first answer: as many components as are asked for, far apart, within the bounds."""
+    bounds, centers = job.bounds(job.wanted), _far_apart(job)
     if bounds is not None:
         centers = placed(job.items, job.distortion, bounds.taken(bounds.order), centers).centers
     search = Search(Run(Answer(centers), bounds), assigning(job.items, job.distortion, bounds), monitor)
@@ -51,29 +42,7 @@ def continued(job: Job, monitor: Monitor, run: Run) -> Search:
     """A search that goes on from a run that was written down."""
     search = Search(run, assigning(job.items, job.distortion, run.bounds), monitor)
     _timed(job, search)
-    if run.stage is not Stage.DONE:  # drawn here, where passes are not counted, as it was before
-        _ = job.annealed
     return search
-
-
-def _best_at_once(job: Job) -> Partition | None:
-    """Where alternation leads from few items far apart, if that is proven to be the best partition; a few of them say whether to go on.
-
-    The annealing is then no more than a way to the same, unless its temperatures are what was asked for.
-    """
-    engine, distortion, request = job.items, job.distortion, job.request
-    if request.n_components is None or request.growth is not None or not request.refine or job.bounds(job.wanted) is not None:
-        return None
-    few = engine
-    if engine.n_items > (n_few := few_items(request.n_components)):
-        few = engine.select(spaced(engine.n_items, n_few))
-    # Without the reference, which is in none of the groups: of groups far apart there is then an item of each.
-    centers = opened(few, distortion, distortion.origin, request.n_components + 1)[1:]
-    part = alternate(few, distortion, centers) if len(centers) == request.n_components else None
-    if part is None or not proven(few, distortion, part):
-        return None
-    part = part if few is engine else alternate(engine, distortion, part.centers, max_passes=request.max_iter)
-    return part if part is not None and part.at_rest and proven(engine, distortion, part) else None
 
 
 def _timed(job: Job, search: Search) -> Partition:
