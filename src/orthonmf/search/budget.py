@@ -37,7 +37,7 @@ class Budget:
     hardly_out: float = 0.02
     # Under bounds, the items on which starts are compared, and the factor by which they grow while there are more.
     rehearsal_items: int = 2048
-    rehearsal_growth: int = 8
+    rehearsal_growth: int = 4
     # Centres of a sample are at rest when one more step would move none by more than this, relative to the noise that the sample has:
     # 400 000 items took 29 s instead of 37, and ended no higher.
     rehearsed: float = 0.25
