@@ -50,7 +50,7 @@ from .search.job import MAX_COMPONENTS, Request
 from .search.sampling import mergeable
 from .search.status import Status
 from .search.transitions import persistence
-from .sources import FEW_BYTES, ON_DISK, StoredColumns, as_dask_array, chunks_of, each_chunk, in_chunks, stored
+from .sources import FEW_BYTES, ON_DISK, StoredColumns, StoredRows, as_dask_array, chunks_of, each_chunk, in_chunks, stored
 
 # Parameters on which no bit of a fit depends.
 UNCHANGING = ("checkpoint", "n_jobs", "time_limit", "verbose")
@@ -314,12 +314,12 @@ class ONMF(CallbackSupport, Factorization):
         """
         with self._all_or_nothing(), self._resumable():
             self._check_parameters()
-            given, X = X, self._checked(X)
+            given, X = X, self._checked(X, at_once=False)
             validate_data(self, named(given, X), reset=True, skip_check_array=True)
             sample_weight = check_sample_weight(sample_weight, X.shape[0])
             deadline = None if self.time_limit is None else monotonic() + self.time_limit
             with ThreadTeam(self.n_jobs, deadline) as team, closing(team), Reporter(self, X) as listener:
-                engine = self._nearby(self._layout.build(X, sample_weight, team))
+                engine = self._nearby(self._layout.first_seen(X, sample_weight, team))
                 engine.size, total_size = self._sizes(item_size, engine.n_items)
                 monitor = Monitor(self.verbose, listener, self._unit(engine))
                 request = self._request(engine, total_size)
@@ -709,8 +709,8 @@ class ONMF(CallbackSupport, Factorization):
 
     # -- validation -------------------------------------------------------------------------------------------------------------
 
-    def _checked(self, X: Any) -> Any:
-        """X with its values checked; on disk or in chunks it stays there if it is large."""
+    def _checked(self, X: Any, *, at_once: bool = True) -> Any:
+        """X with its values checked; on disk or in chunks it stays there if it is large. An array on disk may be checked as it is read."""
         if in_chunks(X):
             return chunks_of(X, self.orthogonal, type(self).__name__)
         found = stored(X)
@@ -723,7 +723,10 @@ class ONMF(CallbackSupport, Factorization):
                 f"X is stored by {'columns' if by_columns else 'rows'}: orthogonal={self.orthogonal!r} would read it whole for each block. "
                 "Write it the other way round once, orthonmf.sources.turned(X, 'turned.npy'), and fit that file."
             )
-        found.check(type(self).__name__)
+        if at_once or isinstance(found, StoredRows):
+            found.check(type(self).__name__)
+        else:
+            found.watch(type(self).__name__)
         return found
 
     @property
