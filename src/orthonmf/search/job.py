@@ -81,6 +81,8 @@ class Job:
         What is asked for the number of components: as many, in the coordinates of X.
     evidence : float or None
         The effective number of items that are counted; None for a sample.
+    rough : bool
+        Whether these items only stand for others, so that what is found is where another search begins.
     """
 
     request: Request
@@ -95,9 +97,10 @@ class Job:
     annealed: Engine
     counted: Engine
     evidence: float | None
+    rough: bool = False
 
     @classmethod
-    def of(cls, engine: Engine, request: Request) -> Job:
+    def of(cls, engine: Engine, request: Request, *, rough: bool = False) -> Job:
         """What is made of the items."""
         request = replace(request, penalty=_penalty(engine, request))
         merged = _distinct(engine)
@@ -121,6 +124,7 @@ class Job:
             annealed=annealed,
             counted=annealed if span is None or request.n_components is not None else _annealed(merged, given, request),
             evidence=effective_number(block_weight(engine, slice(0, engine.n_items))) if annealed is distinct else None,
+            rough=rough,
         )
 
     @property
