@@ -194,3 +194,29 @@ class UnitWeight:
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
         return Found(Count(len(items.rows)), {"weight": self.frame.items(items.rows, np.ones(len(items.rows))).weight})
+
+
+@dataclass(frozen=True)
+class Subspace:
+    """Σ w ((x − about)·v) (x − about) for each of some vectors v (n_vectors, n_dims): a step towards the leading directions."""
+
+    vectors: Array
+    about: Array
+    reads: ClassVar = ()
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        rows = items.rows.framed(None, None, self.about)
+        return Found(Sums(len(items.rows), np.asarray(rows.tdot(rows.dot(self.vectors) * items.weight), dtype=np.float64)))
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Column ``coordinates`` (n_items, n_vectors): (x − about)·v, in float32."""
+
+    vectors: Array
+    about: Array
+    reads: ClassVar = ()
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        inner = items.rows.framed(None, None, self.about).dot(self.vectors)
+        return Found(Count(len(items.rows)), {"coordinates": np.ascontiguousarray(inner.T, np.float32)})

@@ -174,6 +174,16 @@ class Budget:
     # Of a second that is left of a time limit, so many multiplications may go into it: some tenth of what a core does.
     span_rate: float = 1e9
 
+    # -- A sketch of wide items ------------------------------------------------------------------------------------------------------------
+    # Dimensions from which items are sketched, at least and for each direction of the sketch; directions beyond the number of
+    # components; and passes that find them.
+    sketch_dims: int = 1024
+    sketch_ratio: int = 8
+    sketch_directions: int = 10
+    sketch_passes: int = 4
+    # A result in a sketch counts as better when the cost there falls by more than this fraction.
+    sketch_gain: float = 1e-3
+
     # -- Assignment under bounds -----------------------------------------------------------------------------------------------------------
     # On more items than this an alternation ends when its centres are steady: when one more step would move none by more than this,
     # relative to the spread of its own component. A certificate allows 2e-3; rounding and the last labels need some of it.

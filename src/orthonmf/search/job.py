@@ -87,6 +87,8 @@ class Job:
         What is asked for the number of components: as many, in the coordinates of X.
     evidence : float or None
         The effective number of items that are counted; None for a sample.
+    rough : bool
+        Whether these items only stand for others, so that what is found is where another search begins.
     """
 
     request: Request
@@ -102,9 +104,10 @@ class Job:
     counted: Engine
     evidence: float | None
     start: Array | None
+    rough: bool = False
 
     @classmethod
-    def of(cls, engine: Engine, request: Request) -> Job:
+    def of(cls, engine: Engine, request: Request, *, rough: bool = False) -> Job:
         """What is made of the items."""
         request = replace(request, penalty=_penalty(engine, request))
         merged = _distinct(engine)
@@ -129,6 +132,7 @@ class Job:
             annealed=annealed,
             counted=annealed if span is None or request.n_components is not None else _annealed(merged, given, request),
             evidence=effective_number(block_weight(engine, slice(0, engine.n_items))) if annealed is distinct else None,
+            rough=rough,
         )
 
     @property

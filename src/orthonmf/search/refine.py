@@ -41,8 +41,7 @@ def refine(engine: Engine, distortion: Moving, start: Partition, assigner: Assig
     assigner = assigner or Free(engine, distortion)
     best = start
     if many(engine):
-        moved = _moved(engine, distortion, assigner, best, None)
-        return best if moved is best else _resting(assigner, moved)
+        return moved(engine, distortion, start, assigner)
     if best.n_components == 1 or best.cost == 0 or (assigner.free and separated(engine, distortion, best)):
         return best
     groups = equal_items(engine)
@@ -59,10 +58,16 @@ def refine(engine: Engine, distortion: Moving, start: Partition, assigner: Assig
     return best
 
 
+def moved(engine: Engine, distortion: Moving, start: Partition, assigner: Assigner) -> Partition:
+    """Improve a partition by moves of single items alone."""
+    best = _moved(engine, distortion, assigner, start, None)
+    return start if best is start else _resting(assigner, best)
+
+
 def _move_gain(trials: _Trials, best: Partition, groups: Labels) -> Partition | None:
     """Where moves of single items lead; None where none gains."""
-    moved = _moved(trials.engine, trials.distortion, trials.assigner, best, groups)
-    return _resting(trials.assigner, moved) if _gains(moved, best) else None
+    better = _moved(trials.engine, trials.distortion, trials.assigner, best, groups)
+    return _resting(trials.assigner, better) if _gains(better, best) else None
 
 
 def _regroup_gain(trials: _Trials, best: Partition) -> Partition | None:
@@ -79,10 +84,10 @@ def _resting(assigner: Assigner, part: Partition) -> Partition:
     return settled if settled is not None and settled.cost <= part.cost else part
 
 
-def gains(engine: Engine, distortion: Moving, start: Partition) -> Iterator[Partition]:
-    """The partition of a sample, and better ones by swaps and regroupings, each of which gains more than the sample's noise."""
+def gains(engine: Engine, distortion: Moving, start: Partition, worth: float) -> Iterator[Partition]:
+    """The partition of a sample, and better ones by swaps and regroupings, each of which gains more than a fraction ``worth``."""
     best: Partition | None = start
-    groups, trials = equal_items(engine), _Trials(engine, distortion, Free(engine, distortion), worth=BUDGET.sample_gain)
+    groups, trials = equal_items(engine), _Trials(engine, distortion, Free(engine, distortion), worth=worth)
     while best is not None:
         yield best
         if best.n_components == 1 or best.cost == 0 or separated(engine, distortion, best):
