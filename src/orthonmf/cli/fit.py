@@ -20,6 +20,7 @@ from ._data import taken
 from ._folder import alone, check_taken, together
 from ._model import MODEL, fitted, names_checked, names_of, prepared, resident
 from ._output import as_json, base_name, say, warn, write_text
+from ._progress import working
 from .verify import FAILED, evidence
 
 SUMMARY, REPORT = "summary.json", "report.html"
@@ -106,7 +107,7 @@ def fit(
         given = prepared(model, resident(wanted.read(data), quiet=quiet), normalize)
         fitted(model, given, quiet=quiet)
         summary = summarised(model, given, base_name(data), form)
-        with together(place, OURS) as drafts:
+        with together(place, OURS) as drafts, working("writing tables and report", quiet=quiet):
             write_all(model, given, summary, drafts)
     _report(model, given, summary, folder, json=json, quiet=quiet)
     if not model.certificate_.holds and not allow_uncertified:

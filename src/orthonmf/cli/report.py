@@ -17,6 +17,7 @@ from . import _options as options
 from ._folder import alone
 from ._model import MODEL, load
 from ._output import base_name, check_file, say
+from ._progress import working
 from .fit import FORMS, REPORT, SUMMARY, tables
 
 EXAMPLES = options.examples("report genes-onmf --force", "report genes-onmf --out talk.html --title 'Genes of the cell cycle'")
@@ -35,13 +36,15 @@ def report(
     with alone(folder) if out is None else nullcontext():
         check_file(path, force=force, inputs=[folder / name for name in (MODEL, SUMMARY, *(tables(form)[-1] for form in FORMS))])
         model = load(folder)
-        write_report(
-            model,
-            path,
-            item_names=_item_names(folder, len(model.labels_)),
-            feature_names=getattr(model, "feature_names_in_", None),
-            title=title or _title(folder),
-        )
+        names = _item_names(folder, len(model.labels_))
+        with working("writing the report"):
+            write_report(
+                model,
+                path,
+                item_names=names,
+                feature_names=getattr(model, "feature_names_in_", None),
+                title=title or _title(folder),
+            )
     say(visible(f"Written: {path}"))
 
 
