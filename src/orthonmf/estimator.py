@@ -39,7 +39,7 @@ from .model.posterior import Mixture, fit_mixture, margins, posterior
 from .model.preparation import Preparation
 from .model.start import given_start, plain_init
 from .passes.base import host
-from .progress import CallbackSupport, Monitor, Reporter, history, in_units, with_callbacks
+from .progress import CallbackSupport, Monitor, Reporter, history, in_units, phase, under_way, with_callbacks
 from .search.bounded import REGISTRY as SOLVERS
 from .search.bounded import solver_parameters
 from .search.bounded.assigner import Bounded
@@ -312,7 +312,7 @@ class ONMF(CallbackSupport, Factorization):
         >>> ONMF(2).fit(X, sample_weight=[1.0, 1.0, 2.0, 2.0]).labels_
         array([1, 1, 0, 0])
         """
-        with self._all_or_nothing(), self._resumable():
+        with self._all_or_nothing(), self._resumable(), under_way():
             self._check_parameters()
             given, X = X, self._checked(X, at_once=False)
             validate_data(self, named(given, X), reset=True, skip_check_array=True)
@@ -328,6 +328,7 @@ class ONMF(CallbackSupport, Factorization):
                 request = replace(request, start=given_start(self, engine, item_size))
                 kept = self._checkpoint(engine, sample_weight, item_size)
                 result = factorize(engine, request, monitor, *((kept.last(), kept.keep, kept.journal()) if kept else ()))
+                phase("certifying")
                 self._mixture = self._mixed(engine, result, request.seed)
                 self._total_size = None if item_size is None else total_size
                 with team.unhurried():

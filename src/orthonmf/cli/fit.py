@@ -21,6 +21,7 @@ from ._data import taken
 from ._folder import alone, check_taken, together
 from ._model import MODEL, fitted, names_checked, names_of, prepared, resident
 from ._output import as_json, base_name, say, warn, write_text
+from ._progress import working
 from ._provenance import command, stamped
 from .verify import FAILED, evidence
 
@@ -115,7 +116,7 @@ def fit(
         fitted(model, given, quiet=quiet)
         summary = summarised(model, given, base_name(data), form)
         summary["provenance"] = {"Command": command(context), **(stamped(began) if stamp else {})}
-        with together(place, OURS) as drafts:
+        with together(place, OURS) as drafts, working("writing tables and report", quiet=quiet):
             write_all(model, given, summary, drafts)
     _report(model, given, summary, folder, json=json, quiet=quiet)
     if not model.certificate_.holds and not allow_uncertified:

@@ -16,7 +16,7 @@ from ..engines.journal import Journal
 from ..engines.threads import TimeLimitReached
 from ..passes.columns import ByLabel, Renamed
 from ..passes.hard import HardStats
-from ..progress import Monitor, StopRequested, Temperature, plane
+from ..progress import Monitor, StopRequested, Temperature, plan, plane
 from .anneal import Split
 from .bounded.bounds import Bounds
 from .budget import BUDGET
@@ -122,6 +122,7 @@ def factorize(
         search = begun(job, monitor) if progress is None else continued(job, monitor, progress.run)
     if progress is not None:
         _count_from(job, progress)
+    plan(_skipped(job))
     try:
         with nullcontext() if journal is None else journal.attached(team):
             for run in stages(job, search):
@@ -146,6 +147,20 @@ def factorize(
         if job.span is not None:
             best = replace(best, centers=job.span.lifted(best.centers))
         return _finished(job, replace(search.run, best=best), basis)
+
+
+def _skipped(job: Job) -> list[str]:
+    """The phases that this fit will not have, for the time that is left."""
+    request, free = job.request, job.bounds(job.wanted) is None
+    few = job.distinct.n_items <= BUDGET.search_items[0]
+    phases = {
+        "counting components": request.n_components is None and not request.persistence,
+        "searching on samples": request.refine and not few,
+        "refining": request.refine,
+        "meeting the bounds": not free,
+        "refining the given start": job.start is not None,
+    }
+    return [name for name, takes_place in phases.items() if not takes_place]
 
 
 def _count_from(job: Job, progress: Progress) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from .._common.typing import Array
 from ..distortion.base import Distortion
 from ..engines.base import Engine, sample
-from ..progress import Monitor
+from ..progress import Monitor, Temperature, at, phase
 from .anneal import Annealing, tree
 from .batch import far_apart
 from .bounded.base import loads
@@ -91,6 +91,7 @@ def _number(job: Job, search: Search) -> Stage:
         search.remark(job.given_distortion.alike)
         return Stage.PLACES
     if request.n_components is None and not request.persistence:
+        phase("counting components")
         search.monitor.stage(f"asking {engine.n_items} items how many components they have, and how sure that is")
         asked = engine if job.evidence is not None else unweighted(engine)
         evidence = job.evidence or float(asked.n_items)
@@ -113,6 +114,7 @@ def _differ(job: Job) -> bool:
 
 def _anneal(job: Job, search: Search) -> Stage:
     """The start of the search: components that the annealing tells apart."""
+    phase("annealing")
     small, distortion, request = job.annealed, job.distortion, job.request
     if _sketchable(job, search, job.wanted) and request.n_components is not None and request.growth is None:
         return _sketched(job, search, Stage.ANNEALING)
@@ -121,6 +123,11 @@ def _anneal(job: Job, search: Search) -> Stage:
     if search.run.number is not None:
         found = max(search.run.number.answer, request.min_components)
         reached = min(max(found + BUDGET.room, int(BUDGET.rooms * found)), request.max_components)
+
+    def note(record: Temperature) -> None:
+        search.temperature(record)
+        at(record.n_components / (reached + 1), f"{record.n_components} of {reached} components")
+
     annealing = Annealing(
         engine=small,
         distortion=distortion,
@@ -128,7 +135,7 @@ def _anneal(job: Job, search: Search) -> Stage:
         tol=request.tol**2 if careful else request.tol,
         max_passes=request.max_iter if careful else min(request.max_iter, BUDGET.loose_passes),
         max_beta=0.01 / max(finest(small, distortion), np.finfo(float).tiny),
-        note=search.temperature,
+        note=note,
         thorough=careful,
     )
     state = annealing.run(reached, beyond=asked is None)
@@ -262,8 +269,10 @@ def _sample(job: Job, search: Search) -> Stage:
     whole = run.n_samples < len(BUDGET.search_items) and BUDGET.search_items[run.n_samples] >= engine.n_items
     if run.n_samples == len(BUDGET.search_items) or (whole and not (job.rough and run.n_samples == 0)):
         return Stage.ALL_ITEMS
+    phase("searching on samples")
     free = search if run.bounds is None else Search(Run(run.free or Answer(run.centers)), Free(engine, distortion).assigned, search.monitor)
     few = coreset(engine, distortion, BUDGET.search_items[run.n_samples], job.request.seed, run.centers)
+    at(run.n_samples / len(BUDGET.search_items), f"{few.n_items} of {engine.n_items} items")
     gained = _sample_search(few, job, free, run.centers, first=run.n_samples == 0)
     best = free.run.best
     search.put(centers=best.centers, free=None if run.bounds is None else best, n_samples=run.n_samples + 1)
@@ -314,6 +323,7 @@ def _fresh(few: Engine, job: Job, search: Search, start: Partition) -> Partition
 
 def _all_items(job: Job, search: Search) -> Stage:
     """The best free components, on all items."""
+    phase("refining")
     engine, distortion, centers = job.distinct, job.distortion, search.run.centers
     assigner = Free(engine, distortion, search.keep if search.run.bounds is None else search.sketching())
     part = _alternated(assigner, job.request, centers)
@@ -330,6 +340,7 @@ def _given(job: Job, search: Search) -> Stage:
     engine, distortion, best = job.distinct, job.distortion, search.run.best
     if job.start is None or len(best.centers) < job.wanted:  # or items have no more distinct positions
         return Stage.DONE
+    phase("refining the given start")
     search.monitor.stage("refining the start that was given")
     assigner = Free(engine, distortion, search.keep)
     best = replace(best, cost=assigner.assigned(best.centers).cost)

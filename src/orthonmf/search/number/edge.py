@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse.linalg import svds
 
 from ..._common.typing import Array, Labels
+from ...progress import beat
 from ..budget import BUDGET
 
 # With fewer dimensions than this the median direction may carry signal: all of them are taken.
@@ -118,6 +119,7 @@ def n_signals(values: Array, edge: Edge, *, shared: bool = False) -> int:
         Whether a direction is itself left among the noise that it must stand above. A direction of one item alone, or of one feature
         alone, then does not count: random signs leave it as large as it is.
     """
+    beat()
     distinct, n_dims = edge.items.shape
     if n_dims <= FEW_DIMS:
         return min(len(values), n_dims)
