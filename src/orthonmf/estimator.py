@@ -37,8 +37,9 @@ from .model.factors import Assigned, Factors, one_per_row, weights
 from .model.invariants import contradiction, malformed
 from .model.posterior import Mixture, fit_mixture, margins, posterior
 from .model.preparation import Preparation
+from .model.start import given_start, plain_init
 from .passes.base import host
-from .progress import CallbackSupport, Monitor, Reporter, history, in_units, with_callbacks
+from .progress import CallbackSupport, Monitor, Reporter, history, in_units, phase, under_way, with_callbacks
 from .search.bounded import REGISTRY as SOLVERS
 from .search.bounded import solver_parameters
 from .search.bounded.assigner import Bounded
@@ -49,7 +50,7 @@ from .search.job import MAX_COMPONENTS, Request
 from .search.sampling import mergeable
 from .search.status import Status
 from .search.transitions import persistence
-from .sources import FEW_BYTES, ON_DISK, StoredColumns, as_dask_array, chunks_of, each_chunk, in_chunks, stored
+from .sources import FEW_BYTES, ON_DISK, StoredColumns, StoredRows, as_dask_array, chunks_of, each_chunk, in_chunks, stored
 
 # Parameters on which no bit of a fit depends.
 UNCHANGING = ("checkpoint", "n_jobs", "time_limit", "verbose")
@@ -117,6 +118,10 @@ class ONMF(CallbackSupport, Factorization):
     rounding : {"exact", "nearest"}, default="exact"
         How the relaxed solution becomes labels: by the exact assignment under the bounds, or each item to its most probable
         component, as in [1]_, which may exceed a capacity and is not refined.
+    init : array-like, ONMF or None, default=None
+        A start of your own: centres (n_components, n_features), labels (n_items,) from 0 without gaps, or a fitted model. It is refined as
+        the annealed start is, and the better of the two ends is the answer: never worse than the fit without it, nor than the start itself.
+        It needs n_components to be its number of components. To save time, not quality, set a time_limit.
     schedule : "adaptive" or float, default="adaptive"
         How the inverse temperature β grows: from one critical value to the next, or by a fixed factor above 1.
     refine : bool, default=True
@@ -186,7 +191,9 @@ class ONMF(CallbackSupport, Factorization):
     history_ : dict
         The annealing, one entry per temperature, and the tree of splits; ``passes`` are those over the annealed items at that
         temperature alone. With "auto" it goes some components beyond the number that was found, with "persistence" one past
-        ``max_components``, to see how long that number lasts.
+        ``max_components``, to see how long that number lasts. Empty where the number is given, the schedule "adaptive" and the best
+        partition proven at once, from parts that are far apart (``certificate_.optimal``): no temperature is needed then. A number for
+        ``schedule`` asks for them.
     certificate_ : Certificate
         What is claimed of the factors, with the numbers that prove it.
     status_ : str
@@ -241,6 +248,7 @@ class ONMF(CallbackSupport, Factorization):
         solver: str = "auto",
         solver_options: dict[str, Any] | None = None,
         rounding: str = "exact",
+        init: Any = None,
         schedule: str | float = "adaptive",
         refine: bool = True,
         tol: float = 1e-4,
@@ -264,6 +272,7 @@ class ONMF(CallbackSupport, Factorization):
         self.solver = solver
         self.solver_options = solver_options
         self.rounding = rounding
+        self.init = init
         self.schedule = schedule
         self.refine = refine
         self.tol = tol
@@ -310,21 +319,23 @@ class ONMF(CallbackSupport, Factorization):
         >>> ONMF(2).fit(X, sample_weight=[1.0, 1.0, 2.0, 2.0]).labels_
         array([1, 1, 0, 0])
         """
-        with self._all_or_nothing(), self._resumable():
+        with self._all_or_nothing(), self._resumable(), under_way():
             self._check_parameters()
-            given, X = X, self._checked(X)
+            given, X = X, self._checked(X, at_once=False)
             validate_data(self, named(given, X), reset=True, skip_check_array=True)
             sample_weight = check_sample_weight(sample_weight, X.shape[0])
             deadline = None if self.time_limit is None else monotonic() + self.time_limit
             with ThreadTeam(self.n_jobs, deadline) as team, closing(team), Reporter(self, X) as listener:
-                engine = self._nearby(self._layout.build(X, sample_weight, team))
+                engine = self._nearby(self._layout.first_seen(X, sample_weight, team))
                 engine.size, total_size = self._sizes(item_size, engine.n_items)
                 monitor = Monitor(self.verbose, listener, self._unit(engine))
                 request = self._request(engine, total_size)
                 with team.unhurried():
                     self.data_digest_ = digest(engine)
+                request = replace(request, start=given_start(self, engine, item_size))
                 kept = self._checkpoint(engine, sample_weight, item_size)
-                result = factorize(engine, request, monitor, *((kept.last(), kept.keep) if kept else ()))
+                result = factorize(engine, request, monitor, *((kept.last(), kept.keep, kept.journal()) if kept else ()))
+                phase("certifying")
                 self._mixture = self._mixed(engine, result, request.seed)
                 self._total_size = None if item_size is None else total_size
                 with team.unhurried():
@@ -338,7 +349,10 @@ class ONMF(CallbackSupport, Factorization):
     def _nearby(self, engine: Engine) -> Engine:
         """Few items are searched whole, and bounds need the costs of all items at once."""
         bounded = self.capacity is not None or self.min_size is not None
-        return engine.near() if engine.n_items <= BUDGET.many_items or mergeable(engine) or bounded else engine
+        if engine.n_items <= BUDGET.many_items or mergeable(engine) or bounded:
+            return engine.near()
+        engine.columns_stay = True
+        return engine
 
     @contextmanager
     def _resumable(self) -> Iterator[None]:
@@ -697,10 +711,16 @@ class ONMF(CallbackSupport, Factorization):
         """
         return storage.load(partial(path) if Path(path).is_dir() else path, cls)
 
+    def __sklearn_clone__(self) -> Self:
+        """A clone with the same start: a clone of a model that is one would have forgotten its fit."""
+        cloned: Self = super().__sklearn_clone__()
+        cloned.init = self.init
+        return cloned
+
     # -- validation -------------------------------------------------------------------------------------------------------------
 
-    def _checked(self, X: Any) -> Any:
-        """X with its values checked; on disk or in chunks it stays there if it is large."""
+    def _checked(self, X: Any, *, at_once: bool = True) -> Any:
+        """X with its values checked; on disk or in chunks it stays there if it is large. An array on disk may be checked as it is read."""
         if in_chunks(X):
             return chunks_of(X, self.orthogonal, type(self).__name__)
         found = stored(X)
@@ -713,7 +733,10 @@ class ONMF(CallbackSupport, Factorization):
                 f"X is stored by {'columns' if by_columns else 'rows'}: orthogonal={self.orthogonal!r} would read it whole for each block. "
                 "Write it the other way round once, orthonmf.sources.turned(X, 'turned.npy'), and fit that file."
             )
-        found.check(type(self).__name__)
+        if at_once or isinstance(found, StoredRows):
+            found.check(type(self).__name__)
+        else:
+            found.watch(type(self).__name__)
         return found
 
     @property
@@ -750,7 +773,7 @@ class ONMF(CallbackSupport, Factorization):
         if self.checkpoint is None:
             return None
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in UNCHANGING}
-        numbers = {"sample_weight": sample_weight, "item_size": item_size}
+        numbers = {"sample_weight": sample_weight, "item_size": item_size, "init": plain_init(self.init)}
         given = {
             name: None if values is None else sha256(np.asarray(values, float).tobytes()).hexdigest() for name, values in numbers.items()
         }
@@ -872,7 +895,7 @@ class ONMF(CallbackSupport, Factorization):
         self.n_components_ = len(factors.components)
         # Where items are counted, the prices of the best assignment are soon found again.
         self._prices, self._item_size = None if engine.size is None else result.prices, engine.size
-        given = None if result.bounds is None else result.labels
+        given = result.labels if result.bounds is not None or result.certain else None
         if self.orthogonal == "samples":
             assigned = factors.assign(engine, given)
         else:
@@ -895,6 +918,8 @@ class ONMF(CallbackSupport, Factorization):
             self._certified(engine, distortion, claim, self._bounds, result.prices), kkt_residual=result.kkt_residual
         )
         self.reconstruction_err_ = self.certificate_.error
+        if self.certificate_.optimal:
+            self.status_ += f" No other partition into {self.n_components_} components has a smaller error."
 
     def _margins(self, engine: Engine, labels: Labels) -> Array:
         centers = self._factors.claim(engine, Assigned(labels, np.zeros(len(labels)))).components

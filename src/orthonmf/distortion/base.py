@@ -90,7 +90,7 @@ class Pairs:
 class Distortion(ABC):
     """A loss between an item and a centre, in a frame about ``ref``: all that an assignment needs.
 
-    What only some searches need are the abilities below (`Curved`, `Splitting`, `Moving`, `Flowing`): a loss that lacks one is refused
+    What only some searches need are the abilities below (`Curved`, `Splitting`, `Moving`, `Metric`, `Flowing`): a loss that lacks one is refused
     by name where it is asked for.
 
     Parameters
@@ -246,6 +246,16 @@ class Moving(Distortion, ABC):
         ``moving`` is the weight that moves with an item, ``distance`` (k, n) that of ``points`` to the best centres of ``labels``.
         """
         return None
+
+
+class Metric(Distortion, ABC):
+    """A loss whose root is a metric, √d(x, z) ≤ √d(x, y) + √d(y, z): what a proof needs that a partition is the best."""
+
+    ability = "distances that obey the triangle inequality"
+
+    @abstractmethod
+    def apart(self, centers: Array) -> Array:
+        """Distances between centres, shape (k, k)."""
 
 
 class Flowing(Curved, ABC):

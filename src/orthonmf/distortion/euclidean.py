@@ -9,11 +9,11 @@ import numpy as np
 from .._common.typing import Array, Labels
 from ..engines.base import Engine, RawRows, median
 from ..passes.state import State, Stats
-from .base import FlowCost, Flowing, Items, Moving, Pairs, Splitting, between, each_center
+from .base import FlowCost, Flowing, Items, Metric, Moving, Pairs, Splitting, between, each_center
 from .few import EuclideanCost
 
 
-class Euclidean(Splitting, Moving, Flowing):
+class Euclidean(Splitting, Moving, Metric, Flowing):
     """Frame: x − ref, with ref in the midst of the items."""
 
     turnable = True
@@ -107,7 +107,10 @@ class Euclidean(Splitting, Moving, Flowing):
         mean = weight @ points / max(float(weight.sum()), np.finfo(float).tiny)
         return float(weight @ np.square(points - mean).sum(axis=1))
 
+    def apart(self, centers: Array) -> Array:
+        return between(centers)
+
     def merge(self, centers: Array, mass: Array, cost: Array) -> Array:
         # m_j m_l / (m_j + m_l) ‖y_j − y_l‖²
         total = np.maximum(mass[:, None] + mass, np.finfo(float).tiny)
-        return mass[:, None] * mass / total * between(centers)
+        return mass[:, None] * mass / total * self.apart(centers)

@@ -17,14 +17,14 @@ import numpy as np
 from .._common.typing import Array, Labels
 from ..engines.base import Engine, RawRows, weighted_mean
 from ..passes.state import State, Stats
-from .base import FlowCost, Flowing, Items, Moving, Pairs, Splitting, between, each_center
+from .base import FlowCost, Flowing, Items, Metric, Moving, Pairs, Splitting, between, each_center
 from .few import LineCost
 
 TINY = float(np.finfo(float).tiny)
 BISECTIONS = 60
 
 
-class Line(Splitting, Moving, Flowing):
+class Line(Splitting, Moving, Metric, Flowing):
     """Frame: (c, u_⊥) about the unit direction ref; centres have unit norm."""
 
     alike = "All items are equal up to their scale; to tell their scales apart, set scaling='none'."
@@ -160,12 +160,15 @@ class Line(Splitting, Moving, Flowing):
             leave[mine] = moving[mine] * away[mine] + _turn_from(moving[mine], parts[mine], gap)
         return leave, join
 
+    def apart(self, centers: Array) -> Array:
+        # sin² of the angle, which is ‖uuᵀ − vvᵀ‖², from ‖u − v‖ = 2 sin of half of it
+        sq = between(centers)
+        return np.maximum(sq * (1 - sq / 4), 0)
+
     def merge(self, centers: Array, mass: Array, cost: Array) -> Array:
         # λ_j + λ_l − λ_max(λ_j u_j u_jᵀ + λ_l u_l u_lᵀ), written without cancellation
         explained = np.maximum(mass - cost, 0)
-        sq = between(centers)
-        sine_sq = sq * (1 - sq / 4)
-        product = explained[:, None] * explained * sine_sq
+        product = explained[:, None] * explained * self.apart(centers)
         half = (explained[:, None] + explained) / 2
         root = np.sqrt(np.maximum(half**2 - product, 0))
         return np.divide(product, half + root, out=np.zeros_like(product), where=half > 0)

@@ -96,7 +96,9 @@ class DenseRawRows:
         return DenseRawRows(np.sqrt(self.values.astype(np.float64)))
 
     def gram(self, weight: Array, ref: Array | None) -> Array:
-        rest = _weighted(self.values.astype(np.float64), weight, ref)
+        rest = self.values.astype(np.float64, copy=False)
+        if ref is not None or (weight != 1).any():
+            rest = _weighted(rest.copy() if rest is self.values else rest, weight, ref)
         return rest.T @ rest
 
     def inner(self, labels: Labels, centers: Array) -> Array:
@@ -104,8 +106,11 @@ class DenseRawRows:
 
     def keys(self) -> Array:
         # + 0.0 turns −0.0 into 0.0; the sum wraps around modulo 2**64
-        bits = scrambled((self.values.astype(np.float64) + 0.0).view(np.uint64))
-        return (bits * multipliers(bits.shape[1])).sum(axis=1)
+        values = self.values.astype(np.float64)
+        values += 0.0
+        bits = scrambled(values.view(np.uint64))
+        bits *= multipliers(bits.shape[1])
+        return bits.sum(axis=1)
 
 
 class DenseEngine(Engine):

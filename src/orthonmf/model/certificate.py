@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._common.typing import Array, Labels
-from ..distortion.base import Distortion
+from ..distortion.base import Distortion, Metric
 from ..engines.base import Engine, doubled
 from ..passes.audit import Audit, AuditSums
 from ..passes.raw import Residual, Scalar
@@ -22,6 +22,7 @@ from ..search.bounded.assigner import Bounded, ItemCosts, load_gap
 from ..search.bounded.base import loads
 from ..search.bounded.bounds import Bounds
 from ..search.partition import ITEM_ROUNDINGS, NEGLIGIBLE
+from ..search.proof import CONCLUSIVE, separation
 from .eckart_young import lower_bound
 
 # Eigenvalues of a matrix of side s take as long as this many s³ multiplications of a product of matrices.
@@ -78,6 +79,10 @@ class Certificate:
         Items that are nearer to another component by more than rounding, where each should be in its nearest.
     contradiction : str or None
         The first number of the model that is not what the data, the parameters or the other numbers give, in words.
+    separation : float or None
+        How many times as far apart the components are as a proof asks for: above 1, no other partition into as many components, of
+        whatever sizes, has a smaller error (``optimal``). Most data are not that far apart, and nothing is claimed of them. None where
+        there is one component, or an older version wrote the model.
 
     Examples
     --------
@@ -112,6 +117,12 @@ class Certificate:
     norm: float = 0.0
     misplaced: int = 0
     contradiction: str | None = None
+    separation: float | None = None
+
+    @property
+    def optimal(self) -> bool:
+        """Whether it is proven that no other partition of the items into as many components has a smaller error."""
+        return self.separation is not None and self.separation > CONCLUSIVE
 
     @property
     def orthogonal(self) -> bool:
@@ -138,6 +149,7 @@ class Certificate:
             "all items were counted once": self.conservation <= CONSERVED,
             "the error is not below the lower bound": self.lower_bound is None or self.lower_bound <= self.error * (1 + 1e-6),
             "what the model stores is what the data give": self.contradiction is None,
+            **({"no other partition has a smaller error": True} if self.optimal else {}),
         }
 
     @property
@@ -244,6 +256,7 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
         conservation=abs(float(audit.mass.sum()) - audit.weight) / audit.weight if audit.weight > 0 else 0.0,
         norm=distortion.measure.error(audit.energy),
         misplaced=audit.misplaced if claim.nearest else 0,
+        separation=_separation(distortion, centers, audit),
     )
     if found.free or bounds is None:
         return replace(found, gap=_beyond(audit.gain, rounding, audit))
@@ -286,6 +299,17 @@ def _bounded_gap(engine: Engine, distortion: Distortion, claim: Claim, centers: 
         prices = np.zeros(len(centers)) if prices is None else prices
         return load_gap(ItemCosts(engine, distortion, centers), bounds, claim.labels, prices)
     return Bounded(engine, distortion, bounds).gap(centers, claim.labels, prices)
+
+
+def _separation(distortion: Distortion, centers: Array, audit: AuditSums) -> float | None:
+    """How far apart the components are, as ``separation`` says; None where there is one, or distances obey no triangle inequality."""
+    if len(centers) == 1 or not isinstance(distortion, Metric):
+        return None
+    # A residual errs by some roundings of x; a distance of centres, squared, by one for each of their coordinates.
+    size = float(np.einsum("ij,ij->i", centers, centers).max())
+    items = DOUBLE_ROUNDINGS**2 * float(np.finfo(float).eps) ** 2 * max(audit.farthest.reach, float(np.dot(distortion.ref, distortion.ref)))
+    rounding = np.sqrt(items + (DOUBLE_ROUNDINGS + centers.shape[1]) * float(np.finfo(float).eps) * size)
+    return separation(distortion.apart(centers), audit.mass, audit.cost, audit.farthest.own, float(rounding))
 
 
 def _passes_of_bound(engine: Engine, n_components: int) -> float:

@@ -86,10 +86,13 @@ def _of_errors(model: Any, found: Certificate) -> Iterator[str]:
         "the error of certificate_": (recorded.error, found.error, found.norm),
         "the relative error of certificate_": (recorded.relative_error, found.relative_error, 1.0),
         "the norm of certificate_": (recorded.norm, found.norm, found.norm),
+        "the separation of certificate_": (_or_nan(recorded.separation), _or_nan(found.separation), 0.0),
         "the lower bound of certificate_": (_or_nan(recorded.lower_bound), _or_nan(found.lower_bound), found.norm),
     }
     if recorded.lower_bound is None:  # a fit need not have had the time for it
         del pairs["the lower bound of certificate_"]
+    if recorded.separation is None:  # nor an older version have known of it
+        del pairs["the separation of certificate_"]
     for name, (stored, true, size) in pairs.items():
         if not np.isclose(stored, true, rtol=SAME, atol=STORED_ROUNDINGS * eps * size, equal_nan=True):
             yield f"{name} is {stored:.6g}, and the data give {true:.6g}"

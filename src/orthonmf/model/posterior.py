@@ -16,20 +16,22 @@ times as much they vary as Poisson counts would: the Pearson statistic per degre
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 
 from .._common.typing import Array, Labels
-from ..distortion.base import Distortion, mean_of
+from ..distortion.base import Distortion, Metric, mean_of
 from ..engines.base import Engine, block_weight, doubled, reweighted, sample, weighted_mean
 from ..passes.base import host
-from ..passes.hard import Margins
+from ..passes.hard import Margins, Weights
 from ..passes.raw import Pearson, Scalar, UnitWeight
 from ..passes.soft import Counted, CountedSums, Posterior
-from ..passes.state import State, normalised_log
+from ..passes.state import State, Stats, normalised_log
 from ..search.gibbs import plain_step, soft_pass
 from ..search.number.cloud import effective_number
-from ..search.partition import NEGLIGIBLE, finest, item_rounding, nearest_pass
+from ..search.partition import NEGLIGIBLE, Partition, finest, item_rounding, labelled_pass, nearest_pass
+from ..search.proof import farthest_if_proven
 from .eckart_young import smaller_gram
 
 __all__ = ["Mixture", "fit_mixture", "margins", "posterior"]
@@ -42,6 +44,8 @@ SHARPEST = 1e-200
 MIXTURE_ITEMS = 4096
 # The mixture is at rest when a pass gains less than this in log-likelihood per item; well-separated components need a handful of passes.
 TOLERANCE, MIXTURE_PASSES = 1e-7, 200
+# exp(−this) is nothing beside 1, also after the shares of components, of 1e-100 and more, have had their say.
+CERTAIN = 1000.0
 # Directions are counted by the eigenvalues of a matrix of at most this side; beyond it, by the dimensions that are not all zero.
 RANK_SIDE = 512
 # Items that leave a plane by this many of their roundings lie in it.
@@ -98,13 +102,17 @@ def _wide(small: Engine, distortion: Distortion, centers: Array) -> Mixture:
     """Components of one width."""
     counted = _counted(small, distortion)
     state = State(0.0, distortion.to_frame(centers), normalised_log(np.ones(len(centers))))
-    hard, _ = nearest_pass(small, distortion, state.centers)
-    distance, least = hard.total / max(float(hard.mass.sum()), TINY), finest(small, distortion)
+    hard, labels = nearest_pass(small, distortion, state.centers)
+    distance = hard.total / max(float(hard.mass.sum()), TINY)
+    gap = _gap(small, distortion, Partition(labels, state.centers, hard))
+    least = 0.0 if gap > 0 else finest(small, distortion)
     n_directions, before = _n_directions(counted, distortion), -np.inf
     for _ in range(MIXTURE_PASSES):
+        if least == 0 and not _beyond_rounding(small, distortion, state.centers, distance):
+            least = finest(small, distortion)
         sharp = distance <= least  # every item lies on its centre
         state = state.set(beta=n_directions / (2 * max(distance, least, SHARPEST)))
-        stats = soft_pass(counted, distortion, state)
+        stats = _hard_pass(counted, distortion, state, labels) if state.beta * gap > CERTAIN else soft_pass(counted, distortion, state)
         likelihood = stats.log_partition + n_directions / 2 * stats.weight * np.log(state.beta)
         if sharp or likelihood - before <= TOLERANCE * stats.weight:
             break
@@ -137,6 +145,37 @@ def _dispersion(small: Engine, distortion: Distortion, centers: Array) -> float:
     return pearson.total / max(left * float(weight.sum()) * n_dims, TINY) if left > 0 < n_dims else 0.0
 
 
+def _gap(engine: Engine, distortion: Distortion, part: Partition) -> float:
+    """How much farther every item is from other centres than from its own, at least, for any centres that are such means of its component.
+
+    With r the distance of the farthest item, such a mean is within r of the centre, by the convexity of balls (of cones, for lines); so with
+    ρ(c_a, c_b) = D it is (D − r_a − 2 r_b)² − (2 r_a)². 0 where that is not known to be above 0.
+    """
+    if part.n_components == 1 or (farthest := farthest_if_proven(engine, distortion, part)) is None:
+        return 0.0
+    apart = np.sqrt(cast(Metric, distortion).apart(part.centers))
+    np.fill_diagonal(apart, np.inf)
+    reach = np.sqrt(farthest.own)
+    other = np.maximum(apart - reach[:, None] - 2 * reach, 0)
+    return max(float((np.square(other) - np.square(2 * reach)[:, None]).min()), 0.0)
+
+
+def _beyond_rounding(engine: Engine, distortion: Distortion, centers: Array, distance: float) -> bool:
+    """Whether a mean distance is above ``finest``, without a look at the items: the best centre of all is no worse than one of these."""
+    if not isinstance(distortion, Metric):
+        return False
+    # (ρ(x, c_a) + ρ(c_a, c_b))² on the average
+    apart = 2 * distance + 2 * float(distortion.apart(centers).max())
+    return distance > item_rounding(engine, distortion) + NEGLIGIBLE * float(np.finfo(engine.dtype).eps) * apart
+
+
+def _hard_pass(engine: Engine, distortion: Distortion, state: State, labels: Any) -> Stats:
+    """What ``soft_pass`` finds where the responsibilities are those of the labels: log Z_i = log α − β d of the own component."""
+    found = labelled_pass(engine, distortion, state.centers, labels)
+    likelihood = float(np.dot(found.mass, state.log_mass)) - state.beta * found.total
+    return Stats(found.count, float(found.mass.sum()), found.mass, found.sums, likelihood, found.total)
+
+
 def _n_directions(counted: Engine, distortion: Distortion) -> int:
     """In how many directions items can differ from their centre: the rank of the items, centred for means, less one for lines."""
     mean = mean_of(counted, distortion)
@@ -152,7 +191,10 @@ def _n_directions(counted: Engine, distortion: Distortion) -> int:
 
 def _counted(engine: Engine, distortion: Distortion) -> Engine:
     """The items with weights such that each has the weight w that it was given, whatever its size; those without direction have none."""
-    size = engine.run(None, UnitWeight(distortion)).columns["weight"]
+    if engine.weight is None:  # then it is the weight that it has, in a frame that is known
+        size = engine.run(distortion, Weights()).columns["weight"]
+    else:
+        size = engine.run(None, UnitWeight(distortion)).columns["weight"]
     return reweighted(engine, np.divide(_weights(engine), size, out=np.zeros_like(size), where=size > TINY))
 
 

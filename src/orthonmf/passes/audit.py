@@ -10,7 +10,7 @@ import numpy as np
 from .._common.typing import Array, Labels
 from ..distortion.base import Distortion, scales
 from .base import Additive, Columns, Found
-from .hard import hard_stats
+from .hard import Farthest, hard_stats
 from .raw import Raw
 
 
@@ -36,6 +36,8 @@ class AuditSums(Additive):
         The same with the scales that are claimed, of all.
     energy : float
         Σ w ‖x‖², or Σ w |x| of counts.
+    farthest : Farthest
+        With ``reach`` the largest ‖x‖² / (ω / w): by how much a rounding of x moves an item, squared.
     """
 
     count: int
@@ -49,6 +51,7 @@ class AuditSums(Additive):
     misplaced: int
     residual: float
     energy: float
+    farthest: Farthest
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class Audit:
             least = np.where(nearest == labels, own, np.minimum(own, best))
         # ω‖x'‖² is in the units of w‖x‖²; where items are not formed, what is summed is as large as they are.
         reach = framed.weight * framed.sq if self.formed else weight * sq
+        relative = np.divide(weight, framed.weight, out=np.zeros_like(framed.weight), where=framed.weight > 0)
         misplaced = weight * (own - least) > self.rounding * (reach + weight * (own + least))
         return Found(
             AuditSums(
@@ -104,5 +108,6 @@ class Audit:
                 misplaced=int(np.count_nonzero(misplaced)),
                 residual=float(weight @ frame.measure.residual(raw, columns["scale"], labels, self.components)),
                 energy=float(weight @ sq),
+                farthest=Farthest.of(relative * own, labels, framed.weight, relative * sq, len(points)),
             )
         )

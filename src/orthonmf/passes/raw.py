@@ -115,6 +115,26 @@ class Digest:
         return Found(DigestSums(len(items.rows), np.array([each.sum(dtype=np.uint64) for each in mixed])))
 
 
+@dataclass(frozen=True)
+class FirstSums(Additive):
+    """What ``Digest`` and ``WeightedSum`` find."""
+
+    count: int
+    digest: DigestSums
+    weighted: Total
+
+
+@dataclass(frozen=True)
+class FirstLook:
+    """``Digest`` and ``WeightedSum`` in one, for items that are dear to read."""
+
+    reads: ClassVar = (INDEX,)
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        with np.errstate(over="ignore", invalid="ignore"):  # the power of two by which items are scaled was only guessed
+            return Found(FirstSums(len(items.rows), Digest()(items, columns).total, WeightedSum()(items, columns).total))
+
+
 def _mixed(bits: Array) -> Array:
     """Well-mixed bits: the finaliser of splitmix64."""
     bits = (bits ^ bits >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
@@ -192,3 +212,29 @@ class UnitWeight:
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
         return Found(Count(len(items.rows)), {"weight": self.frame.items(items.rows, np.ones(len(items.rows))).weight})
+
+
+@dataclass(frozen=True)
+class Subspace:
+    """Σ w ((x − about)·v) (x − about) for each of some vectors v (n_vectors, n_dims): a step towards the leading directions."""
+
+    vectors: Array
+    about: Array
+    reads: ClassVar = ()
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        rows = items.rows.framed(None, None, self.about)
+        return Found(Sums(len(items.rows), np.asarray(rows.tdot(rows.dot(self.vectors) * items.weight), dtype=np.float64)))
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Column ``coordinates`` (n_items, n_vectors): (x − about)·v, in float32."""
+
+    vectors: Array
+    about: Array
+    reads: ClassVar = ()
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        inner = items.rows.framed(None, None, self.about).dot(self.vectors)
+        return Found(Count(len(items.rows)), {"coordinates": np.ascontiguousarray(inner.T, np.float32)})

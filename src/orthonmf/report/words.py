@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import platform
 from typing import Any
 
 import numpy as np
+import scipy
+import sklearn
 
+from .. import __version__
 from ..distortion import loss_of
 from ..model.certificate import GAP, STATIONARY, Certificate
 from ..model.track import how_to_locate, located
 from ..search.number.curve import coarser, stands_out
 from .text import count, escaped, number, percent, plural
 
-__all__ = ["asked", "evidence", "noun", "summary", "why"]
+__all__ = ["asked", "evidence", "noun", "summary", "unproven", "versions", "why"]
 
 # Parameters that have a line of their own.
 _SPOKEN = {"n_components", "max_components", "orthogonal", "scaling", "loss", "capacity", "min_size", "capacity_penalty"}
@@ -224,4 +228,42 @@ def evidence(proof: Certificate, item: str) -> dict[str, str]:
             if proof.contradiction is None
             else f"It does not: {escaped(proof.contradiction)}."
         ),
+        "no other partition has a smaller error": (
+            f"The components are {number(proof.separation or 0.0)} times as far apart as the proof asks for. It is about every partition "
+            f"into {plural(proof.n_components, 'component')}, of whatever sizes."
+        ),
     }
+
+
+def unproven(model: Any, unclear: float) -> list[str]:
+    """What the certificate does not say, with what is known of it, in sentences; items of a smaller margin than ``unclear`` are unclear."""
+    proof, item = model.certificate_, noun(model)
+    best = "That no other partition has a smaller error: finding the best one is NP-hard."
+    if proof.bound_ratio is not None:
+        best += f" The error is at most {number(_rounded_up(proof.bound_ratio), 4)} times the smallest."
+    words = [
+        best,
+        "That this number of components is right, or that the parts mean something: the data can speak for that, not prove it.",
+        f"That the {item}s in another order, or others of their kind, give the same parts. Partitions with almost the same error can "
+        f"differ in many {item}s.{_returning(model)}",
+    ]
+    if model.margin_ is not None and model.n_components_ > 1:
+        share = percent(float(np.mean(model.margin_ < unclear)))
+        words.append(f"Where unclear {item}s belong: {share} have a margin below {unclear}, and would be the first to change.")
+    return words
+
+
+def _returning(model: Any) -> str:
+    """How well the components come back in halves of the items, where that was tried."""
+    known = model.stability_[np.isfinite(model.stability_)]
+    if not known.size:
+        return " How much these do is measured by n_components='auto', which fits halves of them."
+    return f" In fits of halves of them the components came back to between {percent(known.min())} and {percent(known.max())}."
+
+
+def versions() -> str:
+    """Of what computed this."""
+    return (
+        f"orthonmf {__version__}, Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
+        f"scikit-learn {sklearn.__version__}"
+    )

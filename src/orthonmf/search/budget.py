@@ -37,7 +37,7 @@ class Budget:
     hardly_out: float = 0.02
     # Under bounds, the items on which starts are compared, and the factor by which they grow while there are more.
     rehearsal_items: int = 2048
-    rehearsal_growth: int = 8
+    rehearsal_growth: int = 4
     # Centres of a sample are at rest when one more step would move none by more than this, relative to the noise that the sample has:
     # 400 000 items took 29 s instead of 37, and ended no higher.
     rehearsed: float = 0.25
@@ -174,6 +174,16 @@ class Budget:
     # Of a second that is left of a time limit, so many multiplications may go into it: some tenth of what a core does.
     span_rate: float = 1e9
 
+    # -- A sketch of wide items ------------------------------------------------------------------------------------------------------------
+    # Dimensions from which items are sketched, at least and for each direction of the sketch; directions beyond the number of
+    # components; and passes that find them.
+    sketch_dims: int = 1024
+    sketch_ratio: int = 8
+    sketch_directions: int = 10
+    sketch_passes: int = 4
+    # A result in a sketch counts as better when the cost there falls by more than this fraction.
+    sketch_gain: float = 1e-3
+
     # -- Assignment under bounds -----------------------------------------------------------------------------------------------------------
     # On more items than this an alternation ends when its centres are steady: when one more step would move none by more than this,
     # relative to the spread of its own component. A certificate allows 2e-3; rounding and the last labels need some of it.
@@ -184,6 +194,8 @@ class Budget:
     nearly_steady: float = 4.0
     # Costs held between the passes of one assignment; more are computed anew in every pass.
     held_costs: int = 1 << 23
+    # Costs whose assignment is compiled, at most: its moves look at all items of a component, where others look at those near a border.
+    compiled_costs: int = 1 << 21
 
     # -- All partitions --------------------------------------------------------------------------------------------------------------------
     # Up to this many items all partitions are compared: n items have 3ⁿ pairs of a set and a subset, nine some 20 000.

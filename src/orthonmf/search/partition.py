@@ -341,6 +341,11 @@ def item_places(engine: Engine, distortion: Distortion, index: Labels) -> Array:
     return distortion.to_frame((1 - distortion.blend) * distortion.to_data(points) + distortion.blend * distortion.ref)
 
 
+def spaced(n_items: int, count: int) -> Labels:
+    """At most ``count`` of so many items, at even steps."""
+    return np.unique(np.linspace(0, n_items - 1, min(count, n_items)).astype(np.intp))
+
+
 def rank_within(groups: Labels) -> Labels:
     """0 for the first occurrence of each group, 1 for the second, …"""
     order = np.argsort(groups, kind="stable")

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse.linalg import svds
 
 from ..._common.typing import Array, Labels
+from ...progress import beat
 from ..budget import BUDGET
 
 # With fewer dimensions than this the median direction may carry signal: all of them are taken.
@@ -120,6 +121,7 @@ def n_signals(values: Array, edge: Edge, *, shared: bool = False, even: bool = F
     even : bool
         Whether noise is known to be equal everywhere, as that of standardised counts is: it then says where it ends as well.
     """
+    beat()
     distinct, n_dims = edge.items.shape
     if n_dims <= FEW_DIMS:
         return min(len(values), n_dims)
