@@ -87,7 +87,8 @@ def prepared(model: ONMF, data: Data, normalize: str | None) -> Data:
     if normalize is not None:
         model._preparation, X = Preparation.of(normalize, check_matrix(data.X, sparse_format="csr"))
         return replace(data, X=X)
-    if (sentence := uneven(data.X, data.column_names, "--normalize max, or std")) is not None:
+    squares = model.loss == "frobenius"  # counts have one unit, and large ones do not decide alone
+    if squares and (sentence := uneven(data.X, data.column_names, "--normalize max, or std")) is not None:
         warn(f"note: {sentence}")
     return data
 

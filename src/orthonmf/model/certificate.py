@@ -50,9 +50,9 @@ class Certificate:
     counts : tuple of int
         Items in each component.
     error : float
-        ‖X − T C‖_F, weighted, by explicit residuals.
+        ‖X − T C‖_F, weighted, by explicit residuals; of counts, the divergence of X from T C.
     relative_error : float
-        error / ‖X‖_F.
+        error / ‖X‖_F; of counts, error / Σ X.
     lower_bound : float or None
         No factorisation of this rank and scaling has a smaller error (Eckart–Young, about the mean for scaling "none"); None when it was
         too large to compute, or there was no time left for it.
@@ -74,7 +74,7 @@ class Certificate:
     scale_gap : float
         What better scales of the items would still gain, as a fraction of the squared error.
     norm : float
-        ‖X‖_F, weighted.
+        ‖X‖_F, weighted; of counts, Σ X.
     misplaced : int
         Items that are nearer to another component by more than rounding, where each should be in its nearest.
     contradiction : str or None
