@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import reduce as fold
 from itertools import pairwise
 from operator import add
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
@@ -85,6 +85,19 @@ class RawRows(Protocol):
     def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
         """Squared norms of x − scale · components[labels] by explicit subtraction in float64, shape (block,)."""
 
+    def gram(self, weight: Array, ref: Array | None) -> Array:
+        """Σ weight_i (x_i − ref)(x_i − ref)ᵀ in float64, shape (n_dims, n_dims)."""
+
+    def inner(self, labels: Labels, centers: Array) -> Array:
+        """x · centers[labels], item by item, accumulated in float64, shape (block,)."""
+
+    def keys(self) -> Array:
+        """One 64-bit number per item, equal for equal items."""
+
+
+class CountRows(RawRows, Protocol):
+    """The same with what counts need beside."""
+
     def sums(self) -> Array:
         """Σ x of every item in float64, shape (block,)."""
 
@@ -103,14 +116,10 @@ class RawRows(Protocol):
     def rooted(self) -> RawRows:
         """The square roots of the items."""
 
-    def gram(self, weight: Array, ref: Array | None) -> Array:
-        """Σ weight_i (x_i − ref)(x_i − ref)ᵀ in float64, shape (n_dims, n_dims)."""
 
-    def inner(self, labels: Labels, centers: Array) -> Array:
-        """x · centers[labels], item by item, accumulated in float64, shape (block,)."""
-
-    def keys(self) -> Array:
-        """One 64-bit number per item, equal for equal items."""
+def as_counts(raw: RawRows) -> CountRows:
+    """Items as counts: every engine has them."""
+    return cast(CountRows, raw)
 
 
 @dataclass(frozen=True)
