@@ -395,6 +395,20 @@ def reweighted(engine: AnyEngine, weight: Array | None) -> AnyEngine:
     return other
 
 
+def resized(engine: AnyEngine, frame: Framing, size: Array) -> AnyEngine:
+    """Items with weights such that in a frame, where they weigh ``size`` (n_items,) now, each weighs one, or nothing where it did.
+
+    The items that were kept in that frame are kept.
+    """
+    weight = np.divide(1.0, size, out=np.zeros_like(size), where=size > np.finfo(float).tiny)
+    other = reweighted(engine, weight)
+    for (each, start), items in engine._kept.items():
+        if each is frame:
+            where = slice(start, start + len(items))
+            other._kept[each, start] = replace(items, weight=weight[where] * size[where])
+    return other
+
+
 def weighted_mean(engine: Engine) -> Array:
     """Σ w_i x_i / Σ w_i, in the scaled units of the engine."""
     if engine.seen is None:

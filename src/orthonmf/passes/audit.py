@@ -10,7 +10,7 @@ import numpy as np
 from .._common.typing import Array, Labels
 from ..distortion.base import Distortion, scales
 from .base import Additive, Columns, Found
-from .hard import Farthest, hard_stats
+from .hard import Farthest, Margins, hard_stats
 from .raw import Raw
 
 
@@ -70,6 +70,8 @@ class Audit:
         Σ of p products x'·y' errs by p ε ‖x'‖ ‖y'‖, and ‖y'‖ ≤ ‖x'‖ + √d.
     formed : bool
         Whether the engine forms items in their frame.
+    margins : Margins
+        Column ``margin`` is what it finds.
     """
 
     frame: Distortion
@@ -77,6 +79,7 @@ class Audit:
     components: Array
     rounding: float
     formed: bool
+    margins: Margins
     reads: ClassVar = ("labels", "scale")
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
@@ -109,5 +112,6 @@ class Audit:
                 residual=float(weight @ frame.measure.residual(raw, columns["scale"], labels, self.components)),
                 energy=float(weight @ sq),
                 farthest=Farthest.of(relative * own, labels, framed.weight, relative * sq, len(points)),
-            )
+            ),
+            {"margin": self.margins.of(pairs, labels, framed.sq)},
         )

@@ -278,11 +278,16 @@ class Margins:
     reads: ClassVar = ("labels",)
 
     def __call__(self, items: Items, columns: Columns) -> Found:
-        distance = items.pairs(self.centers).distance
-        mine = columns["labels"], np.arange(len(items))
-        own = distance[mine]
-        distance[mine] = np.inf
-        return Found(Count(len(items)), {"margin": self.between(own, distance.min(axis=0), items.sq)})
+        return Found(Count(len(items)), {"margin": self.of(items.pairs(self.centers), columns["labels"], items.sq)})
+
+    def of(self, pairs: Pairs, labels: Labels, sq: Array) -> Array:
+        """The margins of items that are ``sq`` away from the reference; 1 where there is one centre."""
+        if len(pairs.distance) == 1:
+            return np.ones(len(labels))
+        mine = labels, np.arange(len(labels))
+        other = pairs.distance.copy()
+        other[mine] = np.inf
+        return self.between(pairs.distance[mine], other.min(axis=0), sq)
 
     def between(self, own: Array, other: Array, sq: Array) -> Array:
         """The margin between two distances of items that are ``sq`` away from the reference."""
