@@ -330,14 +330,18 @@ class Engine(ABC):
             joined[name] = np.empty((self.n_items, *values.shape[1:]), dtype=values.dtype)
         joined[name][where] = values
 
+    @property
+    def _kept_whole(self) -> bool:
+        """Whether framed blocks are kept between passes."""
+        return self.n_items * self.row_width * 8 <= KEEP_BYTES
+
     def _items(self, framing: Framing, where: slice) -> Any:
-        keep = self.n_items * self.row_width * 8 <= KEEP_BYTES
         items = self._kept.get((framing, where.start))
         if items is None:
             items = self._framed(framing, where)
             if self.size is not None:
                 items = replace(items, size=self.size[where])
-            if keep:
+            if self._kept_whole:
                 self._kept[framing, where.start] = items
         return items
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._common.arithmetic import argmin_of_columns
 from .._common.typing import Array, Labels
 from ..distortion.base import Distortion, scales
 from .base import Additive, Columns, Found
@@ -89,7 +90,7 @@ class Audit:
         stats = hard_stats(framed, pairs.of(labels), labels, len(self.centers))
         points, mine = frame.to_data(self.centers), (labels, np.arange(len(labels)))
         own = frame.measure.residual(raw, scales(frame, pairs.inner[mine], sq), labels, points)
-        nearest = pairs.distance.argmin(axis=0)
+        nearest = argmin_of_columns(pairs.distance)
         least = own
         if (nearest != labels).any():
             best = frame.measure.residual(raw, scales(frame, pairs.inner[nearest, mine[1]], sq), nearest, points)
