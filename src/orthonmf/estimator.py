@@ -332,7 +332,7 @@ class ONMF(CallbackSupport, Factorization):
                 monitor = Monitor(self.verbose, listener, self._unit(engine))
                 request = self._request(engine, total_size)
                 with team.unhurried():
-                    self.data_digest_ = digest(engine)
+                    self.data_digest_: str | None = digest(engine)
                 request = replace(request, start=given_start(self, engine, item_size))
                 kept = self._checkpoint(engine, sample_weight, item_size)
                 result = factorize(engine, request, monitor, *((kept.last(), kept.keep, kept.journal()) if kept else ()))
