@@ -29,7 +29,7 @@ from .engines.layout import Layout
 from .engines.threads import TimeLimitReached
 from .exceptions import DistributedFitError, InfeasibleCapacityError, InvalidInputError, ModelFormatError, NothingStandsOutWarning
 from .model import storage
-from .model.certificate import Certificate, Claim, certify, error_of
+from .model.certificate import Certificate, Claim, audited, certify, error_of
 from .model.checkpoint import PARTIAL, Checkpoint, partial
 from .model.departure import asked_bounds, departure
 from .model.factorization import Factorization, named
@@ -38,6 +38,7 @@ from .model.invariants import contradiction, malformed
 from .model.posterior import Mixture, fit_mixture, margins, posterior
 from .model.preparation import Preparation
 from .model.start import given_start, plain_init
+from .passes.audit import AuditSums
 from .passes.base import host
 from .progress import CallbackSupport, Monitor, Reporter, history, in_units, phase, under_way, with_callbacks
 from .search.bounded import REGISTRY as SOLVERS
@@ -331,7 +332,7 @@ class ONMF(CallbackSupport, Factorization):
                 monitor = Monitor(self.verbose, listener, self._unit(engine))
                 request = self._request(engine, total_size)
                 with team.unhurried():
-                    self.data_digest_ = digest(engine)
+                    self.data_digest_: str | None = digest(engine)
                 request = replace(request, start=given_start(self, engine, item_size))
                 kept = self._checkpoint(engine, sample_weight, item_size)
                 result = factorize(engine, request, monitor, *((kept.last(), kept.keep, kept.journal()) if kept else ()))
@@ -658,8 +659,12 @@ class ONMF(CallbackSupport, Factorization):
         with ThreadTeam(self.n_jobs) as team, closing(team):
             engine = self._nearby(self._layout.build(X, weight, team))
             if engine.n_items != len(self.labels_):
-                return replace(self._certified(engine, *self._claimed(engine, None)), contradiction=contradiction(self))
-            found = self._certified(engine, *self._claimed(engine, Assigned(self.labels_, self.scale_)), self._bounds, self._prices)
+                distortion, claim = self._claimed(engine, None)
+                audit: AuditSums = audited(engine, distortion, claim).total
+                return replace(self._certified(engine, distortion, claim, audit, None, None), contradiction=contradiction(self))
+            distortion, claim = self._claimed(engine, Assigned(self.labels_, self.scale_))
+            audit = audited(engine, distortion, claim).total
+            found = self._certified(engine, distortion, claim, audit, self._bounds, self._prices)
             return replace(found, contradiction=contradiction(self) or self._other_data(engine) or departure(self, engine, found))
 
     def _other_data(self, engine: Engine) -> str | None:
@@ -906,7 +911,8 @@ class ONMF(CallbackSupport, Factorization):
             self._weight = weights(engine, self.labels_, self.n_components_)
         self._bounds = asked_bounds(self, engine) if result.bounds is None else result.bounds
         distortion, claim = self._claimed(engine, Assigned(self.labels_, self.scale_))
-        self.margin_ = margins(engine, distortion, claim.components, self.labels_).astype(dtype)
+        audit = audited(engine, distortion, claim)
+        self.margin_ = host(audit.columns["margin"]).astype(dtype)
         unit = self._unit(engine)
         self.critical_betas_ = in_units(result.critical_betas, 2 * unit)
         self.persistence_ = persistence(result.critical_betas)
@@ -915,7 +921,7 @@ class ONMF(CallbackSupport, Factorization):
         self.history_ = history(result.temperatures, result.splits, result.plane, unit)
         self.converged_, self.status_ = result.status is Status.CONVERGED, result.sentences
         self.certificate_ = replace(
-            self._certified(engine, distortion, claim, self._bounds, result.prices), kkt_residual=result.kkt_residual
+            self._certified(engine, distortion, claim, audit.total, self._bounds, result.prices), kkt_residual=result.kkt_residual
         )
         self.reconstruction_err_ = self.certificate_.error
         if self.certificate_.optimal:
@@ -941,8 +947,8 @@ class ONMF(CallbackSupport, Factorization):
         return self._factors.distortion(engine), self._factors.claim(engine, assigned, nearest=free)
 
     def _certified(
-        self, engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds | None = None, prices: Array | None = None
+        self, engine: Engine, distortion: Distortion, claim: Claim, audit: AuditSums, bounds: Bounds | None, prices: Array | None
     ) -> Certificate:
         """The claims about the items of an engine."""
         weight_shift = engine.weight_shift * 2 // distortion.power
-        return certify(engine, distortion, claim, bounds, prices).in_units(-engine.shift - weight_shift)
+        return certify(engine, distortion, claim, audit, bounds, prices).in_units(-engine.shift - weight_shift)

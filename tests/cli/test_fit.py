@@ -34,7 +34,7 @@ def test_two_groups_by_hand(matrix, tmp_path, capfd):
     out, err = capfd.readouterr()
     assert "4 × 3: 2 components of samples. Converged. 2 components stand out" in out
     assert "2 samples   b, a" in out
-    assert "9 of 9 claims" in out
+    assert "10 of 10 claims" in out
     assert out.endswith(f"open {tmp_path / 'parts' / 'report.html'}\n")
     assert err == ""  # no bar where there is no terminal
 

@@ -415,3 +415,22 @@ def test_totals_are_added_within_chunks_then_across(monkeypatch, n_items):
     blocks = [float(np.ones(len(part)) @ np.einsum("ij,ij->i", part, part)) for part in np.split(X, range(8, n_items, 8))]
     chunks = [fold(add, blocks[start : start + 4]) for start in range(0, len(blocks), 4)]
     assert engine.run(None, Energy()).total.total == fold(add, chunks)
+
+
+@pytest.mark.parametrize("scaling", REGISTRY)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_items_framed_from_what_was_kept_are_the_same_bits(scaling, dtype, monkeypatch):
+    """Many wide items are not kept in their frame, but what frames them is; another frame has its own."""
+    rng = np.random.default_rng(0)
+    X, weight = rng.random((300, 40)).astype(dtype), rng.random(300)
+    with ThreadTeam(1) as team:
+        fresh = DenseEngine(X, weight, team=team)
+        frames = [REGISTRY[scaling].of(fresh), REGISTRY[scaling].about(np.linspace(1, 2, 40))]
+        expected = [fresh.run(frame, Seen()).columns for frame in frames]
+        monkeypatch.setattr(base, "KEEP_BYTES", 0)
+        engine = base.in_blocks(fresh, 64)
+        for frame, columns in [*zip(frames, expected, strict=True)] * 2:
+            for found in (engine.run(frame, Seen()).columns for _ in range(3)):
+                for name, values in columns.items():
+                    assert_array_equal(found[name], values)
+        assert len(engine._kept) == len(engine.slices)  # of the last frame alone

@@ -154,7 +154,7 @@ def test_gains_on_a_sample_are_larger_than_its_noise(scaling):
     engine = build(X)
     distortion = REGISTRY["frobenius", scaling].of(engine)
     start = centered(engine, distortion, np.arange(400) % 8, np.repeat(distortion.origin, 8, 0))
-    found = list(refine.gains(engine, distortion, start))
+    found = list(refine.gains(engine, distortion, start, BUDGET.sample_gain))
     assert found[0] is start
     assert len(found) > 3
     assert all(new.cost < old.cost * (1 - BUDGET.sample_gain) for old, new in itertools.pairwise(found))

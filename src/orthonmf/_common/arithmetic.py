@@ -11,6 +11,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from .typing import Array, Labels
+
 ERRORS: Any = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 P = ParamSpec("P")
@@ -64,3 +66,19 @@ def entropy_growth(x: Any, y: Any) -> Any:
 
 # The least ratio whose logarithm is a number: (1 + x) log(1 + x) is next to nothing there.
 LEAST_RATIO = -1 + 2.0**-53
+
+
+# Columns from which the least is found row by row; NumPy finds it column by column: of 20 × 4096 numbers in 120 µs instead of 37, of
+# 20 × 300 in 4 instead of 12.
+MANY_COLUMNS = 1024
+
+
+def argmin_of_columns(values: Array) -> Labels:
+    """``values.argmin(axis=0)``: in every column the row of the least number, ties to the first."""
+    if values.shape[1] < MANY_COLUMNS:
+        return values.argmin(axis=0)
+    least, found = values == values.min(axis=0), np.zeros(values.shape[1], dtype=np.min_scalar_type(len(values)))
+    for row in range(len(values) - 1, 0, -1):
+        found[least[row]] = row
+    found[least[0]] = 0
+    return found.astype(np.intp)

@@ -90,8 +90,8 @@ class Pairs:
 class Distortion(ABC):
     """A loss between an item and a centre, in a frame about ``ref``: all that an assignment needs.
 
-    What only some searches need are the abilities below (`Curved`, `Splitting`, `Moving`, `Metric`, `Flowing`): a loss that lacks one is refused
-    by name where it is asked for.
+    What only some searches need are the abilities below (`Curved`, `Splitting`, `Moving`, `Metric`, `Flowing`): a loss that lacks one is
+    refused by name where it is asked for.
 
     Parameters
     ----------

@@ -339,14 +339,18 @@ class Engine(ABC):
             joined[name] = np.empty((self.n_items, *values.shape[1:]), dtype=values.dtype)
         joined[name][where] = values
 
+    @property
+    def _kept_whole(self) -> bool:
+        """Whether framed blocks are kept between passes."""
+        return self.n_items * self.row_width * 8 <= KEEP_BYTES
+
     def _items(self, framing: Framing, where: slice) -> Any:
-        keep = self.n_items * self.row_width * 8 <= KEEP_BYTES
         items = self._kept.get((framing, where.start))
         if items is None:
             items = self._framed(framing, where)
             if self.size is not None:
                 items = replace(items, size=self.size[where])
-            if keep:
+            if self._kept_whole:
                 self._kept[framing, where.start] = items
         return items
 
@@ -401,6 +405,20 @@ def reweighted(engine: AnyEngine, weight: Array | None) -> AnyEngine:
     """The same items with other weights (n_items,); none are copied."""
     other = copy(engine)
     other.weight, other._kept, other.seen = weight, {}, None
+    return other
+
+
+def resized(engine: AnyEngine, frame: Framing, size: Array) -> AnyEngine:
+    """Items with weights such that in a frame, where they weigh ``size`` (n_items,) now, each weighs one, or nothing where it did.
+
+    The items that were kept in that frame are kept.
+    """
+    weight = np.divide(1.0, size, out=np.zeros_like(size), where=size > np.finfo(float).tiny)
+    other = reweighted(engine, weight)
+    for (each, start), items in engine._kept.items():
+        if each is frame:
+            where = slice(start, start + len(items))
+            other._kept[each, start] = replace(items, weight=weight[where] * size[where])
     return other
 
 

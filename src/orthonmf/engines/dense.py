@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce as fold
 from operator import add
 from typing import Any, Self
@@ -11,16 +11,29 @@ import numpy as np
 
 from .._common.arithmetic import entropy_growth, relative_entropy, shifted
 from .._common.typing import Array, Labels
-from .base import OUTER_BYTES, Engine, block_weight, multipliers, scrambled
+from .base import OUTER_BYTES, Engine, Framing, block_weight, multipliers, scrambled
 from .layout import in_memory
 from .threads import ThreadTeam
+
+# Of items of many bytes, what frames them (28 bytes) is kept between passes, where they themselves are too many to be kept framed.
+WIDE_BYTES = 112
+
+
+@dataclass(frozen=True)
+class _How:
+    """What frames the items of a block: x' = factor · x − along · ref; None stands for ones."""
+
+    factor: Array | None
+    along: Array | None
+    ref: Array
 
 
 @dataclass(frozen=True)
 class DenseRows:
-    """Framed items of one block, formed explicitly so that nothing cancels later."""
+    """Framed items of one block, formed explicitly so that nothing cancels later; and how they were, where that is known."""
 
     values: Array
+    how: _How | None = None
 
     def dot(self, vectors: Array) -> Array:
         return vectors.astype(self.values.dtype, copy=False) @ self.values.T
@@ -66,7 +79,7 @@ class DenseRawRows:
         # In float64 also for float32 items: the rounding of along · ref would be as large as what is left of x.
         rest = self.values.astype(np.float64) if factor is None else self.values * factor[:, None]
         rest -= ref if along is None else np.multiply.outer(along, ref)
-        return DenseRows(rest.astype(self.values.dtype, copy=False))
+        return DenseRows(rest.astype(self.values.dtype, copy=False), _How(factor, along, ref))
 
     def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
         rest = components[labels]
@@ -147,6 +160,17 @@ class DenseEngine(Engine):
 
     def rows(self, where: slice) -> DenseRawRows:
         return DenseRawRows(self._scaled(np.ascontiguousarray(self._array[where], self.dtype)))
+
+    def _items(self, framing: Framing, where: slice) -> Any:
+        if self._kept_whole or self.frames_are_few or not self.lasting or self.row_width * self.dtype.itemsize < WIDE_BYTES:
+            return super()._items(framing, where)
+        before, kept = self._kept.get((None, where.start), (None, None))
+        if before is framing:
+            how = kept.rows
+            return replace(kept, rows=self.rows(where).framed(how.factor, how.along, how.ref))
+        items = super()._items(framing, where)
+        self._kept[None, where.start] = framing, replace(items, rows=items.rows.how)
+        return items
 
     def select(self, index: Labels) -> Engine:
         weight = None if self.weight is None else self.weight[index]

@@ -17,11 +17,13 @@ from .._common.typing import Array, Labels
 from ..distortion.base import Distortion, Metric
 from ..engines.base import Engine, doubled
 from ..passes.audit import Audit, AuditSums
+from ..passes.base import Found
+from ..passes.hard import Margins
 from ..passes.raw import Residual, Scalar
 from ..search.bounded.assigner import Bounded, ItemCosts, load_gap
 from ..search.bounded.base import loads
 from ..search.bounded.bounds import Bounds
-from ..search.partition import ITEM_ROUNDINGS, NEGLIGIBLE
+from ..search.partition import ITEM_ROUNDINGS, NEGLIGIBLE, item_rounding
 from ..search.proof import CONCLUSIVE, separation
 from .eckart_young import lower_bound
 
@@ -229,14 +231,26 @@ class Claim:
         return {"labels": engine.hold(self.labels), "scale": engine.hold(self.scale)}
 
 
-def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds | None = None, prices: Array | None = None) -> Certificate:
-    """Recompute every claim of a factorisation from the data; good ``prices`` make the proof under bounds short."""
+def margin_pass(engine: Engine, distortion: Distortion, centers: Array) -> Margins:
+    """What finds the margins of items, for centres in the frame."""
+    # A distance is exact to the rounding of the item's own distance to the reference.
+    return Margins(centers, item_rounding(engine, distortion), float(NEGLIGIBLE * np.finfo(float).eps))
+
+
+def audited(engine: Engine, distortion: Distortion, claim: Claim) -> Found:
+    """The sums of a factorisation, for ``certify``, and the margins of its items: one pass."""
+    exact, centers = doubled(engine), distortion.to_frame(claim.components)
+    rounding, margins = 4 * (NEGLIGIBLE + engine.n_dims) * claim.eps, margin_pass(engine, distortion, centers)
+    work = Audit(distortion, centers, claim.components, rounding, exact.forms_rows and distortion.framed, margins)
+    return exact.run(None, work, claim.columns(exact))
+
+
+def certify(
+    engine: Engine, distortion: Distortion, claim: Claim, audit: AuditSums, bounds: Bounds | None = None, prices: Array | None = None
+) -> Certificate:
+    """Recompute every claim of a factorisation from the data, and what was audited; good ``prices`` make the proof under bounds short."""
     exact, n_components = doubled(engine), len(claim.components)
     centers = distortion.to_frame(claim.components)
-    work = Audit(
-        distortion, centers, claim.components, 4 * (NEGLIGIBLE + engine.n_dims) * claim.eps, formed=exact.forms_rows and distortion.framed
-    )
-    audit: AuditSums = exact.run(None, work, claim.columns(exact)).total
     in_time = exact.pass_seconds * _passes_of_bound(exact, n_components) <= engine.team.left()
     rounding = _rounding(exact, claim, audit)
     found = Certificate(

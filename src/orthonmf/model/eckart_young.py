@@ -16,8 +16,9 @@ __all__ = ["GRAM_SIDE", "GRAM_WORK", "lower_bound", "smaller_gram"]
 # Largest side of the Gram matrix whose eigenvalues give the bound (a second of work, 32 MiB), and the most multiplications that form it:
 # three seconds of one core. Beyond either there is no bound.
 GRAM_SIDE, GRAM_WORK = 2000, 1e11
-# Numbers of a block of rows from which a part of the Gram matrix is formed: enough that forming it outweighs adding it up.
-GRAM_BYTES = 32 << 20
+# Numbers of a block of rows from which a part of the Gram matrix is formed: enough that forming it outweighs adding it up, and few enough
+# for a copy or two on each thread. With eight times as many, the bound of a million items took 130 MiB.
+GRAM_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)

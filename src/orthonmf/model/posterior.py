@@ -22,9 +22,9 @@ import numpy as np
 
 from .._common.typing import Array, Labels
 from ..distortion.base import Distortion, Metric, mean_of
-from ..engines.base import Engine, block_weight, doubled, reweighted, sample, weighted_mean
+from ..engines.base import Engine, block_weight, doubled, resized, reweighted, sample, weighted_mean
 from ..passes.base import host
-from ..passes.hard import Margins, Weights
+from ..passes.hard import Weights
 from ..passes.raw import Pearson, Scalar, UnitWeight
 from ..passes.soft import Counted, CountedSums, Posterior
 from ..passes.state import State, Stats, normalised_log
@@ -32,6 +32,7 @@ from ..search.gibbs import plain_step, soft_pass
 from ..search.number.cloud import effective_number
 from ..search.partition import NEGLIGIBLE, Partition, finest, item_rounding, labelled_pass, nearest_pass
 from ..search.proof import farthest_if_proven
+from .certificate import margin_pass
 from .eckart_young import smaller_gram
 
 __all__ = ["Mixture", "fit_mixture", "margins", "posterior"]
@@ -148,8 +149,8 @@ def _dispersion(small: Engine, distortion: Distortion, centers: Array) -> float:
 def _gap(engine: Engine, distortion: Distortion, part: Partition) -> float:
     """How much farther every item is from other centres than from its own, at least, for any centres that are such means of its component.
 
-    With r the distance of the farthest item, such a mean is within r of the centre, by the convexity of balls (of cones, for lines); so with
-    ρ(c_a, c_b) = D it is (D − r_a − 2 r_b)² − (2 r_a)². 0 where that is not known to be above 0.
+    With r the distance of the farthest item, such a mean is within r of the centre, by the convexity of balls (of cones, for lines); so
+    with ρ(c_a, c_b) = D it is (D − r_a − 2 r_b)² − (2 r_a)². 0 where that is not known to be above 0.
     """
     if part.n_components == 1 or (farthest := farthest_if_proven(engine, distortion, part)) is None:
         return 0.0
@@ -191,10 +192,9 @@ def _n_directions(counted: Engine, distortion: Distortion) -> int:
 
 def _counted(engine: Engine, distortion: Distortion) -> Engine:
     """The items with weights such that each has the weight w that it was given, whatever its size; those without direction have none."""
-    if engine.weight is None:  # then it is the weight that it has, in a frame that is known
-        size = engine.run(distortion, Weights()).columns["weight"]
-    else:
-        size = engine.run(None, UnitWeight(distortion)).columns["weight"]
+    if engine.weight is None:  # then each has it as it is, in a frame that is known
+        return resized(engine, distortion, engine.run(distortion, Weights()).columns["weight"])
+    size = engine.run(None, UnitWeight(distortion)).columns["weight"]
     return reweighted(engine, np.divide(_weights(engine), size, out=np.zeros_like(size), where=size > TINY))
 
 
@@ -214,6 +214,5 @@ def margins(engine: Engine, distortion: Distortion, centers: Array, labels: Labe
     """(d₂ − d₁) / max(d₁, d₂) of every item, for d₁ to its own centre and d₂ to the nearest other; 1 where there is no other."""
     if len(centers) == 1:
         return np.ones(engine.n_items)
-    # A distance is exact to the rounding of the item's own distance to the reference.
-    work = Margins(distortion.to_frame(centers), item_rounding(engine, distortion), float(NEGLIGIBLE * np.finfo(float).eps))
+    work = margin_pass(engine, distortion, distortion.to_frame(centers))
     return host(doubled(engine).run(distortion, work, {"labels": engine.hold(labels)}).columns["margin"])

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._common.arithmetic import argmin_of_columns
 from .._common.typing import Array, Labels
 from ..distortion.base import Distortion, scales
 from .base import Additive, Columns, Found
-from .hard import Farthest, hard_stats
+from .hard import Farthest, Margins, hard_stats
 from .raw import Raw
 
 
@@ -70,6 +71,8 @@ class Audit:
         Σ of p products x'·y' errs by p ε ‖x'‖ ‖y'‖, and ‖y'‖ ≤ ‖x'‖ + √d.
     formed : bool
         Whether the engine forms items in their frame.
+    margins : Margins
+        Column ``margin`` is what it finds.
     """
 
     frame: Distortion
@@ -77,6 +80,7 @@ class Audit:
     components: Array
     rounding: float
     formed: bool
+    margins: Margins
     reads: ClassVar = ("labels", "scale")
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
@@ -86,7 +90,7 @@ class Audit:
         stats = hard_stats(framed, pairs.of(labels), labels, len(self.centers))
         points, mine = frame.to_data(self.centers), (labels, np.arange(len(labels)))
         own = frame.measure.residual(raw, scales(frame, pairs.inner[mine], sq), labels, points)
-        nearest = pairs.distance.argmin(axis=0)
+        nearest = argmin_of_columns(pairs.distance)
         least = own
         if (nearest != labels).any():
             best = frame.measure.residual(raw, scales(frame, pairs.inner[nearest, mine[1]], sq), nearest, points)
@@ -109,5 +113,6 @@ class Audit:
                 residual=float(weight @ frame.measure.residual(raw, columns["scale"], labels, self.components)),
                 energy=float(weight @ sq),
                 farthest=Farthest.of(relative * own, labels, framed.weight, relative * sq, len(points)),
-            )
+            ),
+            {"margin": self.margins.of(pairs, labels, framed.sq)},
         )

@@ -115,9 +115,9 @@ def factorize(
     """
     team = engine.team
     with team.unhurried():  # without a first answer there is nothing to show
-        if progress is None and (best := best_at_once(engine, request)) is not None:
+        if progress is None and (direct := best_at_once(engine, request)) is not None:
             monitor.stage(f"{request.n_components} components far apart: no other partition of {engine.n_items} items is as good")
-            return _proven(best)
+            return _proven(direct)
         job = Job.of(engine, request)
         search = begun(job, monitor) if progress is None else continued(job, monitor, progress.run)
     if progress is not None:

@@ -252,7 +252,8 @@ def _swapped(trials: _Trials, best: Partition, groups: Labels, n_tries: int | No
         margin = min(BUDGET.nearly, margin)
     singles = _interleaved(*(_ranked(rises, places, limit) for rises in (bare, merged)))
     if assigner.free and best.n_components > BUDGET.many_components and at_once(engine, best.n_components) == 1:
-        return _locally_swapped(trials, best, places, islice(singles, BUDGET.local_tries * n_tries))
+        n_local = max(BUDGET.local_tries * n_tries, best.n_components)
+        return _locally_swapped(trials, best, places, islice(singles, n_local))
     swapped = chain(_several(bare, places), ([swap] for swap in islice(singles, n_tries)))
     starts = chain((_with_swaps(best, places, swaps) for swaps in swapped), assigner.rearranged(best.centers), trials.fresh)
     return trials.first_gain(best, starts, margin)

@@ -265,9 +265,7 @@ def _sample(job: Job, search: Search) -> Stage:
     What is better on a sample is tried on all items, and each sample begins at the best of them so far: more time is never worse.
     """
     engine, distortion, run = job.distinct, job.distortion, search.run
-    # A sketch is searched even where it has no more items than a sample.
-    whole = run.n_samples < len(BUDGET.search_items) and BUDGET.search_items[run.n_samples] >= engine.n_items
-    if run.n_samples == len(BUDGET.search_items) or (whole and not (job.rough and run.n_samples == 0)):
+    if not _sampled(job, run.n_samples, len(run.centers)):
         return Stage.ALL_ITEMS
     phase("searching on samples")
     free = search if run.bounds is None else Search(Run(run.free or Answer(run.centers)), Free(engine, distortion).assigned, search.monitor)
@@ -277,6 +275,15 @@ def _sample(job: Job, search: Search) -> Stage:
     best = free.run.best
     search.put(centers=best.centers, free=None if run.bounds is None else best, n_samples=run.n_samples + 1)
     return Stage.SAMPLES if gained else Stage.ALL_ITEMS  # nor will larger samples gain much
+
+
+def _sampled(job: Job, n_samples: int, n_components: int) -> bool:
+    """Whether a sample comes next: a sketch is searched even where it has no more items, and only the first sample at any price."""
+    if n_samples == len(BUDGET.search_items):
+        return False
+    n_items, first = BUDGET.search_items[n_samples], n_samples == 0
+    dear = n_items * n_components * (job.distinct.n_dims + 10) > BUDGET.sample_work
+    return (n_items < job.distinct.n_items or (job.rough and first)) and (first or not dear)
 
 
 def _sample_search(few: Engine, job: Job, search: Search, centers: Array, *, first: bool) -> bool:
