@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -22,11 +21,10 @@ from ..io.base import texts
 from ..io.columns import listed, repeated, typed
 from ..model.preparation import Preparation
 from ..model.units import uneven
-from ..search.job import MAX_COMPONENTS
 from ..sources import ON_DISK, is_sparse
 from ._data import ROOM
 from ._output import warn
-from ._progress import annealing
+from ._progress import fitting
 
 MODEL = "model.onmf"
 # Fewer rows often differ by chance.
@@ -35,7 +33,7 @@ MANY = 10
 
 def fitted(model: ONMF, data: Data, *, quiet: bool) -> ONMF:
     """The model, fitted with a bar on the terminal, and the names of the features noted."""
-    with warnings.catch_warnings(record=True) as caught, annealing(_goal(model, data.X), quiet=quiet):
+    with warnings.catch_warnings(record=True) as caught, fitting(quiet=quiet):
         for category in (ConvergenceWarning, NothingStandsOutWarning):
             warnings.simplefilter("always", category)
         model.fit(data.X)
@@ -57,14 +55,6 @@ def resident(data: Data, *, quiet: bool) -> Data:
     if not quiet:
         warn(f"note: {size / 2**30:.1f} GiB of data, {free / 2**30:.1f} GiB of free memory: they are read piece by piece in every pass.")
     return data
-
-
-def _goal(model: ONMF, X: Any) -> int:
-    """The number of components at which the annealing ends."""
-    if not isinstance(model.n_components, str):
-        return int(model.n_components)
-    n_items = X.shape[0 if model.orthogonal == "samples" else 1]
-    return min(model.max_components or MAX_COMPONENTS, n_items)
 
 
 def _speak_of_names(data: Data) -> None:
