@@ -1,8 +1,9 @@
 """A matrix larger than what a fit may hold: time and memory on disk beside the same in memory, bit for bit.
 
 Run ``python -m benchmarks stored`` (6 GB on disk beside this, and as much memory for the fit it is compared with; ``--gb 0.6`` is a quick
-look; ``--fits predict`` writes the labels of a file of rows of 16 dimensions, ``--gb 6.4`` for 1e8 of them). The file is a .npy of float32 rows of 256 dimensions in 20 groups. Each fit is a process of its own, which samples its anonymous
-resident memory: what the file system holds of the file is not its own. *Cold* reads the file once after the system was asked to forget it.
+look). The file is a .npy of float32 rows of 256 dimensions in 20 groups. ``--fits predict`` writes the labels of a file of rows of 16
+dimensions, 1e8 of them with ``--gb 6.4``. Each fit is a process of its own, which samples its anonymous resident memory: what the file
+system holds of the file is not its own. *Cold* reads the file once after the system was asked to forget it.
 """
 
 from __future__ import annotations

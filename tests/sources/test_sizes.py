@@ -23,9 +23,7 @@ def here(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]))
 
 
-@pytest.mark.parametrize(
-    "gb", [pytest.param(0.1, id="0.1 GB"), *(pytest.param(gb, id=f"{gb} GB", marks=pytest.mark.long) for gb in (0.6, 6))]
-)
+@pytest.mark.parametrize("gb", [0.1, pytest.param(0.6, marks=pytest.mark.long), pytest.param(6.0, marks=pytest.mark.long)])
 def test_fit_of_a_file_has_the_bits_of_memory_and_holds_little(gb, tmp_path):
     path = tmp_path / "X.npy"
     stored.make(path, int(gb * 1e9) // (4 * stored.DIMS))
@@ -35,9 +33,7 @@ def test_fit_of_a_file_has_the_bits_of_memory_and_holds_little(gb, tmp_path):
     assert disk["peak"] <= MOST
 
 
-@pytest.mark.parametrize(
-    "rows", [pytest.param(10**6, id="1e6"), *(pytest.param(10**n, id=f"1e{n}", marks=pytest.mark.long) for n in (7, 8))]
-)
+@pytest.mark.parametrize("rows", [10**6, pytest.param(10**7, marks=pytest.mark.long), pytest.param(10**8, marks=pytest.mark.long)])
 def test_labels_of_a_file_are_written_in_constant_memory(rows, tmp_path):
     path = tmp_path / "X.npy"
     stored.make(path, rows, stored.NARROW)
@@ -59,15 +55,16 @@ ONMF(100, n_jobs=2).fit(rng.random((20_000, 8), dtype=np.float32))  # what is lo
 X = rng.random((n_items, 8), dtype=np.float32)
 size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (size + allowed, size + allowed))
-model = ONMF(100, n_jobs=2, max_iter=5, time_limit=240).fit(X)
+model = ONMF(100, n_jobs=2, max_iter=5, time_limit=60).fit(X)
 assert model.n_components_ == 100
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is kept by Linux")
-@pytest.mark.parametrize("n_items", [300_000, pytest.param(5_000_000, marks=pytest.mark.long)])
-def test_memory_beside_many_items_under_a_limit(n_items):
-    """A number for each item and component would take 800 bytes an item; a fit may address a quarter of that, and 256 MiB for threads."""
-    allowed = 200 * n_items + (256 << 20)
-    command = [sys.executable, "-W", "ignore", "-c", LIMITED, str(n_items), str(allowed)]
-    subprocess.run(command, check=True)
+def test_memory_beside_five_million_items_under_a_limit():
+    """A number for each item and component would take 800 bytes an item; a fit may address a quarter of that, and 256 MiB for blocks."""
+    n_items = 5_000_000
+    command = [sys.executable, "-W", "ignore", "-c", LIMITED, str(n_items), str(200 * n_items + (256 << 20))]
+    # Without a limit the C library reserves 64 MiB of addresses for every thread.
+    subprocess.run(command, check=True, env={**os.environ, "MALLOC_ARENA_MAX": "1"})
