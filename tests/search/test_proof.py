@@ -13,7 +13,7 @@ from orthonmf.engines import ThreadTeam
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.passes.hard import FarthestItems
 from orthonmf.search.partition import centered
-from orthonmf.search.proof import PROVEN, proven, separation
+from orthonmf.search.proof import CONCLUSIVE, farthest_if_proven, separation
 
 CLAIM = "no other partition has a smaller error"
 
@@ -21,7 +21,7 @@ CLAIM = "no other partition has a smaller error"
 def looked_at(X, labels, scaling, weight=None):
     """An engine, the loss, and the partition with its best centres."""
     engine = DenseEngine.of(X, weight, None, 0, ThreadTeam(1))
-    distortion = REGISTRY[scaling].of(engine)
+    distortion = REGISTRY["frobenius", scaling].of(engine)
     points = np.stack([X[labels == j].mean(axis=0) for j in np.unique(labels)])
     return engine, distortion, centered(engine, distortion, labels, distortion.to_frame(points))
 
@@ -77,10 +77,10 @@ def test_what_is_proven_is_the_only_best_partition(scaling, seed):
         costs = subset_costs(X, scaling, weight)
         best = best_partition(costs, k)
         found = ratio(X, labels, scaling, weight)
-        n_proven += found > PROVEN
-        barely += PROVEN < found < 1.5
+        n_proven += found > CONCLUSIVE
+        barely += CONCLUSIVE < found < 1.5
         mine = partition_cost(X, labels, scaling, weight)
-        if found > PROVEN:
+        if found > CONCLUSIVE:
             assert mine == pytest.approx(best.cost, rel=1e-9, abs=1e-12)
             heavy = weight > 0
             parts = {frozenset(i for i in np.flatnonzero(heavy) if part >> i & 1) for part in best.parts} - {frozenset()}
@@ -89,15 +89,16 @@ def test_what_is_proven_is_the_only_best_partition(scaling, seed):
         other = labels.copy()
         other[int(rng.integers(k, len(X)))] = int(rng.integers(k))
         if partition_cost(X, other, scaling, weight) > best.cost * (1 + 1e-9) + 1e-12:
-            assert ratio(X, other, scaling, weight) <= PROVEN
-    assert n_proven >= 10 and barely >= 1
+            assert ratio(X, other, scaling, weight) <= CONCLUSIVE
+    assert n_proven >= 10
+    assert barely >= 1
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)
 def test_items_without_weight_are_left_out(scaling):
     X = np.array([[9.0, 1.0], [9.0, 1.1], [1.0, 9.0], [1.0, 9.1], [5.0, 5.0]])
     labels = np.array([0, 0, 1, 1, 0])
-    assert ratio(X, labels, scaling) <= PROVEN < ratio(X, labels, scaling, np.array([1.0, 1.0, 1.0, 1.0, 0.0]))
+    assert ratio(X, labels, scaling) <= CONCLUSIVE < ratio(X, labels, scaling, np.array([1.0, 1.0, 1.0, 1.0, 0.0]))
 
 
 def test_a_component_without_weight_proves_nothing():
@@ -112,9 +113,9 @@ def test_distances_that_are_rounding_prove_nothing(dtype):
     X = np.full((20, 3), 1.0, dtype=dtype)
     X[:10] += dtype(2 * eps)
     engine, distortion, part = looked_at(X, np.repeat([0, 1], 10), "none")
-    assert not proven(engine, distortion, part)
+    assert farthest_if_proven(engine, distortion, part) is None
     X[:10] += dtype(0.5)
-    assert proven(*looked_at(X, np.repeat([0, 1], 10), "none"))
+    assert farthest_if_proven(*looked_at(X, np.repeat([0, 1], 10), "none")) is not None
 
 
 # -- fits -------------------------------------------------------------------------------------------------------------------------
@@ -134,12 +135,16 @@ def groups(seed=0, noise=0.02, sizes=(40, 30, 90, 200), p=5):
 def test_a_fit_of_groups_far_apart_is_proven_and_ends_at_once(scaling, kind, orthogonal):
     X = groups() if orthogonal == "samples" else groups().T
     model, annealed = (ONMF(4, scaling=scaling, orthogonal=orthogonal, schedule=schedule).fit(kind(X)) for schedule in ("adaptive", 1.5))
-    assert model.certificate_.optimal and model.certificate_.claims[CLAIM] and model.certificate_.holds
+    assert model.certificate_.optimal
+    assert model.certificate_.claims[CLAIM]
+    assert model.certificate_.holds
     assert model.status_ == "Converged. No other partition into 4 components has a smaller error."
     assert model.verify(kind(X)) == model.certificate_
     # No temperature is needed; where they are asked for they are there, and the answer is the same.
-    assert len(model.history_["beta"]) == 0 and model.history_["splits"] == []
-    assert len(annealed.history_["beta"]) > 0 and annealed.certificate_.optimal
+    assert len(model.history_["beta"]) == 0
+    assert model.history_["splits"] == []
+    assert len(annealed.history_["beta"]) > 0
+    assert annealed.certificate_.optimal
     assert np.array_equal(model.labels_, annealed.labels_)
     assert model.reconstruction_err_ == pytest.approx(annealed.reconstruction_err_, rel=1e-6)
 
@@ -147,14 +152,17 @@ def test_a_fit_of_groups_far_apart_is_proven_and_ends_at_once(scaling, kind, ort
 def test_groups_that_overlap_are_annealed_and_nothing_is_claimed():
     model = ONMF(4).fit(groups(noise=0.4))
     assert len(model.history_["beta"]) > 0
-    assert not model.certificate_.optimal and CLAIM not in model.certificate_.claims and model.certificate_.holds
+    assert not model.certificate_.optimal
+    assert CLAIM not in model.certificate_.claims
+    assert model.certificate_.holds
     assert 0 < model.certificate_.separation < 1
 
 
 @pytest.mark.parametrize(("capacity", "optimal"), [(250, True), (120, False)])
 def test_under_bounds_the_best_of_all_sizes_is_claimed_where_it_meets_them(capacity, optimal):
     model = ONMF(4, capacity=capacity).fit(groups())
-    assert model.certificate_.holds and model.certificate_.optimal == optimal
+    assert model.certificate_.holds
+    assert model.certificate_.optimal == optimal
 
 
 @pytest.mark.parametrize("n_components", [3, 5])
@@ -164,7 +172,9 @@ def test_another_number_than_that_of_the_groups_is_not_proven(n_components):
 
 def test_one_component_claims_nothing():
     model = ONMF(1).fit(groups())
-    assert model.certificate_.separation is None and CLAIM not in model.certificate_.claims and model.certificate_.holds
+    assert model.certificate_.separation is None
+    assert CLAIM not in model.certificate_.claims
+    assert model.certificate_.holds
 
 
 def test_a_separation_that_was_changed_is_noticed(tmp_path):

@@ -21,6 +21,7 @@ from ._data import taken
 from ._folder import alone, check_taken, together
 from ._model import MODEL, fitted, names_checked, names_of, prepared, resident
 from ._output import as_json, base_name, say, warn, write_text
+from ._progress import working
 from ._provenance import command, stamped
 from .verify import FAILED, evidence
 
@@ -42,6 +43,7 @@ EXAMPLES = options.examples(
     "fit genes.csv",
     "fit counts.h5ad --key counts -k 12 --out programmes",
     "fit patients.parquet -k 3 --capacity 0.35 --force",
+    "fit words.mtx -k 20 --loss kullback-leibler",
     "fit spectra.npy -k 4 --capacity 10,20,30,40 --scaling none",
     "fit big.npy -k 20 --checkpoint big-fit",
     "fit survey.xlsx --key 'Sheet 2' --drop age,town --id-column name",
@@ -65,6 +67,7 @@ def fit(
     min_size: Annotated[str | None, typer.Option(help="Fewest items in a component, in the same forms.")] = None,
     orthogonal: options.Orthogonal = "samples",
     scaling: options.Scaling = "item",
+    loss: options.Loss = "frobenius",
     max_components: options.MaxComponents = None,
     time_limit: Annotated[float | None, typer.Option(help="Seconds after which the best answer so far is taken.")] = None,
     checkpoint: Annotated[
@@ -103,6 +106,7 @@ def fit(
         min_size=options.sizes("min-size", min_size),
         orthogonal=orthogonal,
         scaling=scaling,
+        loss=loss,
         max_components=max_components,
         time_limit=time_limit,
         checkpoint=checkpoint,
@@ -115,7 +119,7 @@ def fit(
         fitted(model, given, quiet=quiet)
         summary = summarised(model, given, base_name(data), form)
         summary["provenance"] = {"Command": command(context), **(stamped(began) if stamp else {})}
-        with together(place, OURS) as drafts:
+        with together(place, OURS) as drafts, working("writing tables and report", quiet=quiet):
             write_all(model, given, summary, drafts)
     _report(model, given, summary, folder, json=json, quiet=quiet)
     if not model.certificate_.holds and not allow_uncertified:
@@ -164,7 +168,7 @@ def write_all(model: ONMF, matrix: Data, summary: dict[str, Any], folder: Path) 
 
 def summarised(model: ONMF, matrix: Data, name: str, form: str) -> dict[str, Any]:
     """What was asked and what was found; nothing that another run of the same command would write otherwise."""
-    asked = ("n_components", "capacity", "min_size", "orthogonal", "scaling", "max_components", "time_limit")
+    asked = ("n_components", "capacity", "min_size", "orthogonal", "scaling", "loss", "max_components", "time_limit")
     return {
         "data": name,
         "shape": matrix.X.shape,

@@ -18,6 +18,7 @@ from ._data import source, taken
 from ._folder import alone
 from ._model import MODEL, load, matched, names_checked
 from ._output import base_name, check_file, say
+from ._progress import working
 from .fit import FORMS, REPORT, SUMMARY, tables
 
 EXAMPLES = options.examples(
@@ -53,7 +54,7 @@ def report(
         check_file(path, force=force, inputs=inputs if data is None else [*inputs, data])
         model, summary = load(folder), _summary(folder)
         X = None if data is None else matched(model, wanted.read(data), source(data)).X
-        with names_checked():
+        with names_checked(), working("writing the report"):
             write_report(
                 model,
                 path,

@@ -21,6 +21,7 @@ import numpy as np
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from .._common.arithmetic import ERRORS
+from ..progress import beat
 from .journal import Journal
 
 
@@ -281,7 +282,8 @@ class ThreadTeam(ExitStack):
         return float("inf") if self.deadline is None else self.deadline - monotonic()
 
     def check(self) -> None:
-        """Raise ``TimeLimitReached`` when the time is over."""
+        """Raise ``TimeLimitReached`` when the time is over; tell who listens that something is computed."""
+        beat()
         if self._hurried and self.deadline is not None and self.left() < self.reserve:
             raise TimeLimitReached
 

@@ -17,12 +17,14 @@ from .._common.typing import Array, Labels
 from ..distortion.base import Distortion, Metric
 from ..engines.base import Engine, doubled
 from ..passes.audit import Audit, AuditSums
+from ..passes.base import Found
+from ..passes.hard import Margins
 from ..passes.raw import Residual, Scalar
 from ..search.bounded.assigner import Bounded, ItemCosts, load_gap
 from ..search.bounded.base import loads
 from ..search.bounded.bounds import Bounds
-from ..search.partition import ITEM_ROUNDINGS, NEGLIGIBLE
-from ..search.proof import PROVEN, separation
+from ..search.partition import ITEM_ROUNDINGS, NEGLIGIBLE, item_rounding
+from ..search.proof import CONCLUSIVE, separation
 from .eckart_young import lower_bound
 
 # Eigenvalues of a matrix of side s take as long as this many s³ multiplications of a product of matrices.
@@ -122,7 +124,7 @@ class Certificate:
     @property
     def optimal(self) -> bool:
         """Whether it is proven that no other partition of the items into as many components has a smaller error."""
-        return self.separation is not None and self.separation > PROVEN
+        return self.separation is not None and self.separation > CONCLUSIVE
 
     @property
     def orthogonal(self) -> bool:
@@ -229,12 +231,26 @@ class Claim:
         return {"labels": engine.hold(self.labels), "scale": engine.hold(self.scale)}
 
 
-def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds | None = None, prices: Array | None = None) -> Certificate:
-    """Recompute every claim of a factorisation from the data; good ``prices`` make the proof under bounds short."""
+def margin_pass(engine: Engine, distortion: Distortion, centers: Array) -> Margins:
+    """What finds the margins of items, for centres in the frame."""
+    # A distance is exact to the rounding of the item's own distance to the reference.
+    return Margins(centers, item_rounding(engine, distortion), float(NEGLIGIBLE * np.finfo(float).eps))
+
+
+def audited(engine: Engine, distortion: Distortion, claim: Claim) -> Found:
+    """The sums of a factorisation, for ``certify``, and the margins of its items: one pass."""
+    exact, centers = doubled(engine), distortion.to_frame(claim.components)
+    rounding, margins = 4 * (NEGLIGIBLE + engine.n_dims) * claim.eps, margin_pass(engine, distortion, centers)
+    work = Audit(distortion, centers, claim.components, rounding, exact.forms_rows and distortion.framed, margins)
+    return exact.run(None, work, claim.columns(exact))
+
+
+def certify(
+    engine: Engine, distortion: Distortion, claim: Claim, audit: AuditSums, bounds: Bounds | None = None, prices: Array | None = None
+) -> Certificate:
+    """Recompute every claim of a factorisation from the data, and what was audited; good ``prices`` make the proof under bounds short."""
     exact, n_components = doubled(engine), len(claim.components)
     centers = distortion.to_frame(claim.components)
-    work = Audit(distortion, centers, claim.components, 4 * (NEGLIGIBLE + engine.n_dims) * claim.eps, formed=exact.forms_rows)
-    audit: AuditSums = exact.run(None, work, claim.columns(exact)).total
     in_time = exact.pass_seconds * _passes_of_bound(exact, n_components) <= engine.team.left()
     rounding = _rounding(exact, claim, audit)
     found = Certificate(
@@ -242,8 +258,8 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
         n_components=n_components,
         nonzeros_per_item=claim.nonzeros_per_item,
         counts=tuple(int(size) for size in audit.sizes),
-        error=float(np.sqrt(audit.residual)),
-        relative_error=float(np.sqrt(audit.residual / audit.energy)) if audit.energy > 0 else 0.0,
+        error=distortion.measure.error(audit.residual),
+        relative_error=distortion.measure.error(audit.residual / audit.energy) if audit.energy > 0 else 0.0,
         lower_bound=lower_bound(exact, distortion, n_components) if in_time else None,
         gap=0.0,
         bounds=bounds,
@@ -252,7 +268,7 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
         stationarity=float(_steps(exact, distortion, claim, centers, audit).max()),
         nonnegative=bool((claim.components >= 0).all() and (claim.scale >= 0).all()),
         conservation=abs(float(audit.mass.sum()) - audit.weight) / audit.weight if audit.weight > 0 else 0.0,
-        norm=float(np.sqrt(audit.energy)),
+        norm=distortion.measure.error(audit.energy),
         misplaced=audit.misplaced if claim.nearest else 0,
         separation=_separation(distortion, centers, audit),
     )
@@ -262,10 +278,10 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
     return replace(found, gap=proven if np.isinf(proven) else _beyond(proven * audit.residual, rounding, audit))
 
 
-def squared_error(engine: Engine, claim: Claim) -> float:
-    """Σ w ‖x − scale · center‖², by explicit residuals, in the units of the engine."""
-    found: Scalar = doubled(engine).run(None, Residual(claim.components), claim.columns(engine)).total
-    return found.total
+def error_of(engine: Engine, distortion: Distortion, claim: Claim) -> float:
+    """The error of what is claimed, term by term, in the units of the engine."""
+    found: Scalar = doubled(engine).run(None, Residual(distortion.measure, claim.components), claim.columns(engine)).total
+    return distortion.measure.error(found.total)
 
 
 def _summation(engine: Engine) -> float:
@@ -322,7 +338,7 @@ def _steps(engine: Engine, distortion: Distortion, claim: Claim, centers: Array,
     mass = np.maximum(audit.mass, np.finfo(float).tiny)
     step = np.linalg.norm(distortion.center(audit.sums, mass) - centers, axis=1)
     # A sum of m terms errs by m ε times their sum, at most m ε √(Σ ω · Σ ω ‖x'‖²); blocks are summed, then added up.
-    size = np.linalg.norm(distortion.to_data(centers), axis=1)
+    size = np.linalg.norm(distortion.to_data(centers) if distortion.flat else centers, axis=1)
     # A centre of features is such a sum as well, X Cᵀ.
     summed = _summation(engine) * (np.sqrt(audit.reach / mass) + (size if claim.summed else 0.0))
     stored = (claim.eps + DOUBLE_ROUNDINGS * float(np.finfo(float).eps)) * size + np.sqrt(engine.n_dims) * claim.center_step

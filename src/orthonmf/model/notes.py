@@ -17,7 +17,7 @@ from .values import flattened, restored
 __all__ = ["Notebook"]
 
 # Bytes of notes that are held before they are written, at most: at the rate at which passes are noted, those of a quarter of a minute.
-HELD_BYTES = 32 << 20
+NOTES_BYTES = 32 << 20
 
 
 class Notebook:
@@ -65,7 +65,7 @@ class Notebook:
             self._held.append(packed(Archive({"note": flattened(note, arrays)}, arrays)))
         except (ModelFormatError, InvalidInputError):
             return
-        if monotonic() - self._written >= self._every or sum(map(len, self._held)) >= HELD_BYTES:
+        if monotonic() - self._written >= self._every or sum(map(len, self._held)) >= NOTES_BYTES:
             self.flush()
 
     def flush(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..distortion import has_scales
+from ..distortion import loss_of
 from ..model.terms import Term
 from . import pictures
 from .hues import chip, hue
@@ -65,7 +65,7 @@ def _examples(model: Any, j: int, names: list[str]) -> str:
     best = members[np.argsort(-model.scale_[members], kind="stable")][:N_EXAMPLES]
     listed = ", ".join(name(names[i]) for i in best)
     more = f" and {count(len(members) - len(best))} more" if len(members) > len(best) else ""
-    return f'<p class="examples">{"Largest" if has_scales(model.scaling) else "For example"}: {listed}{more}</p>'
+    return f'<p class="examples">{"Largest" if loss_of(model).scaled else "For example"}: {listed}{more}</p>'
 
 
 def features(terms: list[list[Term]]) -> str:

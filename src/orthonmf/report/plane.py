@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from .._common.typing import Array, Labels
-from ..distortion import has_scales
+from ..distortion import loss_of
 from .shown import MOST_ITEMS, Shown, evenly
 from .words import noun
 
@@ -59,7 +59,7 @@ class Plane:
         if noun(factors) == "feature":
             index = evenly(factors.labels_, MOST_ITEMS)
             items = items.T[index]
-        items = _unit(items) if has_scales(factors.scaling) else items
+        items = _unit(items) if loss_of(factors).scaled else items
         labels, mean = factors.labels_[index], np.asarray(items.mean(axis=0)).ravel()
         axes, between = _between(items, mean, labels)
         axes = _completed(items, mean, axes)

@@ -21,7 +21,7 @@ from .shown import Shown
 from .tables import Cell, table
 from .text import count, escaped, number, percent, plural
 from .words import asked as questions
-from .words import evidence, noun, unproven, versions, why
+from .words import error_note, evidence, noun, relative_figure, unproven, versions, why
 
 # What is known of each number of components.
 NUMBER_HEADS = ("Components", "BIC, less the best", "Agreement of halves", "p-value", "First exist at β", "Persistence", "Distortion left")
@@ -72,7 +72,7 @@ def key_figures(model: Any) -> str:
     cells = [
         (count(model.n_components_), "component" if model.n_components_ == 1 else "components", ""),
         (sizes if min(model.counts_) < max(model.counts_) else count(max(model.counts_)), f"{noun(model)}s in a component", ""),
-        (percent(proof.relative_error), "relative error", ""),
+        (*relative_figure(model), ""),
         ("Certified" if proof.holds else "Not certified", verdict, "good" if proof.holds else "bad"),
     ]
     return "".join(f'<div><dt>{label}</dt><dd class="{kind}">{value}</dd></div>' for value, label, kind in cells)
@@ -296,7 +296,7 @@ def certificate(model: Any) -> Section:
         [(claim, claim[0].upper() + claim[1:]), (held, _verdict(held)), (None, words.get(claim, ""))]
         for claim, held in proof.claims.items()
     ]
-    notes = f"The error ‖X − TC‖ is {number(proof.error)}, which is {percent(proof.relative_error)} of ‖X‖."
+    notes = error_note(model)
     if proof.loads is not None:
         notes += " Items have sizes: whether the assignment is the best is a packing problem, and not claimed."
     if proof.kkt_residual is not None:

@@ -16,10 +16,11 @@ from ..engines.journal import Journal
 from ..engines.threads import TimeLimitReached
 from ..passes.columns import ByLabel, Renamed
 from ..passes.hard import HardStats
-from ..progress import Monitor, StopRequested, Temperature, plane
+from ..progress import Monitor, StopRequested, Temperature, plan, plane
 from .anneal import Split
 from .bounded.bounds import Bounds
 from .budget import BUDGET
+from .direct import Direct, best_at_once
 from .job import Job, Request
 from .number import Number
 from .partition import item_points, labelled_pass, nearest_pass, spaced
@@ -62,6 +63,8 @@ class Result:
         What speaks for the number of components, where the data decided.
     stability : ndarray of shape (n_components,)
         How often each component comes back in halves of the items; NaN where unknown.
+    certain : bool
+        Whether the labels stay what they are however the centres are rounded.
     """
 
     distinct: Engine
@@ -79,6 +82,7 @@ class Result:
     kkt_residual: float | None = None
     number: Number | None = None
     stability: Array = field(default_factory=lambda: np.zeros(0))
+    certain: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,10 +115,14 @@ def factorize(
     """
     team = engine.team
     with team.unhurried():  # without a first answer there is nothing to show
+        if progress is None and (direct := best_at_once(engine, request)) is not None:
+            monitor.stage(f"{request.n_components} components far apart: no other partition of {engine.n_items} items is as good")
+            return _proven(direct)
         job = Job.of(engine, request)
         search = begun(job, monitor) if progress is None else continued(job, monitor, progress.run)
     if progress is not None:
         _count_from(job, progress)
+    plan(_skipped(job))
     try:
         with nullcontext() if journal is None else journal.attached(team):
             for run in stages(job, search):
@@ -141,11 +149,45 @@ def factorize(
         return _finished(job, replace(search.run, best=best), basis)
 
 
+def _skipped(job: Job) -> list[str]:
+    """The phases that this fit will not have, for the time that is left."""
+    request, free = job.request, job.bounds(job.wanted) is None
+    few = job.distinct.n_items <= BUDGET.search_items[0]
+    phases = {
+        "counting components": request.n_components is None and not request.persistence,
+        "searching on samples": request.refine and not few,
+        "refining": request.refine,
+        "meeting the bounds": not free,
+        "refining the given start": job.start is not None,
+    }
+    return [name for name, takes_place in phases.items() if not takes_place]
+
+
 def _count_from(job: Job, progress: Progress) -> None:
     """Count passes as if the fit had never been stopped: those that only began it again were made before."""
     for other in (job.merged, job.spanned, job.distinct):
         other.passes = 0
     job.engine.passes, job.engine.team.passes = progress.passes, progress.all_passes
+
+
+def _proven(best: Direct) -> Result:
+    """The components of the best partition, ordered by mass; no temperature led to them."""
+    engine, distortion, part = best.engine, best.distortion, best.part
+    order = _by_mass(engine, part.labels, part.stats)
+    return Result(
+        distinct=engine,
+        distortion=distortion,
+        centers=np.abs(distortion.to_data(part.centers))[order],
+        labels=_renamed(engine, part.labels, np.argsort(order)),
+        critical_betas=np.zeros(0),
+        temperatures=(),
+        splits=(),
+        plane=np.zeros((part.centers.shape[1], 2)),
+        status=Status.CONVERGED,
+        sentences=Status.CONVERGED.sentence,
+        certain=best.certain,
+        stability=np.full(part.n_components, np.nan),
+    )
 
 
 def _finished(job: Job, run: Run, basis: Array) -> Result:
@@ -178,15 +220,15 @@ def _finished(job: Job, run: Run, basis: Array) -> Result:
         prices=None if prices is None else prices[order],
         kkt_residual=run.kkt_residual,
         number=run.number,
-        stability=_stability(job, distortion, run.number, centers[order]),
+        stability=_stability(job.counted, distortion, run.number, centers[order]),
     )
 
 
-def _stability(job: Job, distortion: Annealed, number: Number | None, centers: Array) -> Array:
+def _stability(small: Engine, distortion: Annealed, number: Number | None, centers: Array) -> Array:
     """How often each component comes back in halves of the items on which the number was found; NaN where none were drawn."""
     if number is None or not number.partitions:
         return np.full(len(centers), np.nan)
-    _, labels = nearest_pass(job.counted, distortion, distortion.to_frame(centers))
+    _, labels = nearest_pass(small, distortion, distortion.to_frame(centers))
     return number.stability(labels, len(centers))
 
 

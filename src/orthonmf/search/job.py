@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from .._common.typing import Array
 from ..distortion import REGISTRY
 from ..distortion.base import Annealed, Distortion, Moving, Splitting, having
-from ..engines.base import Engine, block_weight, mean_sqnorm
+from ..engines.base import Engine, block_weight, mean_size
 from .bounded import solver_needs
 from .bounded.bounds import Bounds, parse_bounds, parse_loads
 from .budget import BUDGET
@@ -38,6 +37,7 @@ class Request:
     persistence: bool
     min_components: int
     max_components: int
+    loss: str
     scaling: str
     growth: float | None
     refine: bool
@@ -82,6 +82,14 @@ class Job:
         What is assigned: the distinct items, or all where bounds count every one.
     start : ndarray of shape (n_components, n_coordinates) or None
         The centres that were given to begin from as well, in the frame of ``distortion``.
+    annealed : Engine
+        What is annealed: the distinct items, or a sample of them.
+    counted : Engine
+        What is asked for the number of components: as many, in the coordinates of X.
+    evidence : float or None
+        The effective number of items that are counted; None for a sample.
+    rough : bool
+        Whether these items only stand for others, so that what is found is where another search begins.
     """
 
     request: Request
@@ -93,19 +101,24 @@ class Job:
     distinct: Engine
     distortion: Annealed
     items: Engine
+    annealed: Engine
+    counted: Engine
+    evidence: float | None
     start: Array | None
+    rough: bool = False
 
     @classmethod
-    def of(cls, engine: Engine, request: Request) -> Job:
+    def of(cls, engine: Engine, request: Request, *, rough: bool = False) -> Job:
         """What is made of the items."""
         request = replace(request, penalty=_penalty(engine, request))
         merged = _distinct(engine)
-        given = _able(REGISTRY[request.scaling].of(merged), request)
+        given = _able(REGISTRY[request.loss, request.scaling].of(merged), request)
         span = Span.of(engine, given) if narrow(engine, given) else None
         spanned, distinct, distortion = engine, merged, given
         if span is not None:
             spanned, distinct, distortion = span.engine, _distinct(span.engine), _able(span.distortion, request)
         free = bounds_for(spanned, request, request.n_components or request.min_components) is None
+        annealed = _annealed(distinct, distortion, request)
         return cls(
             request=request,
             engine=engine,
@@ -117,23 +130,11 @@ class Job:
             distortion=distortion,
             items=distinct if free else spanned,
             start=None if request.start is None else request.start.framed(spanned, distortion, given, span),
+            annealed=annealed,
+            counted=annealed if span is None or request.n_components is not None else _annealed(merged, given, request),
+            evidence=effective_number(block_weight(engine, slice(0, engine.n_items))) if annealed is distinct else None,
+            rough=rough,
         )
-
-    @cached_property
-    def annealed(self) -> Engine:
-        """What is annealed: the distinct items, or a sample of them, drawn when it is asked for."""
-        return _annealed(self.distinct, self.distortion, self.request)
-
-    @cached_property
-    def counted(self) -> Engine:
-        """What is asked for the number of components: as many, in the coordinates of X."""
-        given = self.span is None or self.request.n_components is not None
-        return self.annealed if given else _annealed(self.merged, self.given_distortion, self.request)
-
-    @property
-    def evidence(self) -> float | None:
-        """The effective number of items that are counted; None for a sample."""
-        return effective_number(block_weight(self.engine, slice(0, self.engine.n_items))) if self.annealed is self.distinct else None
 
     @property
     def wanted(self) -> int:
@@ -167,7 +168,8 @@ def _distinct(engine: Engine) -> Engine:
 
 def _penalty(engine: Engine, request: Request) -> float:
     """What an item out of a soft bound costs, in the units of the engine; infinite where bounds are hard."""
-    return np.inf if request.capacity_penalty is None else request.capacity_penalty * mean_sqnorm(engine)
+    power = REGISTRY[request.loss, request.scaling].power
+    return np.inf if request.capacity_penalty is None else request.capacity_penalty * mean_size(engine, power)
 
 
 def _annealed(engine: Engine, distortion: Annealed, request: Request) -> Engine:

@@ -27,7 +27,7 @@ from ..passes.hard import Farthest, FarthestItems
 from .partition import NEGLIGIBLE, Partition, item_rounding
 
 # A partition is proven to be the best where its separation is above this; 1 would do without the roundings of the separation itself.
-PROVEN = 1.0 + 1e-9
+CONCLUSIVE = 1.0 + 1e-9
 
 
 def separation(apart: Array, mass: Array, cost: Array, farthest: Array, rounding: float = 0.0) -> float:
@@ -57,17 +57,17 @@ def separation(apart: Array, mass: Array, cost: Array, farthest: Array, rounding
     return float(ratio.min())
 
 
-def proven(engine: Engine, distortion: Distortion, part: Partition) -> bool:
-    """Whether no other partition of the items into as many components is as good."""
+def farthest_if_proven(engine: Engine, distortion: Distortion, part: Partition) -> Farthest | None:
+    """How far items are from their centres, if no other partition into as many components is as good; None where that is not proven."""
     if not isinstance(distortion, Metric):
-        return False
+        return None
     apart, stats = distortion.apart(part.centers), part.stats
     # Nothing is farther than what is on the average: one look at all items is spared where that is too far already.
     least = np.divide(stats.cost, stats.mass, out=np.zeros_like(stats.cost), where=stats.mass > 0)
-    if separation(apart, stats.mass, stats.cost, least) <= PROVEN:
-        return False
+    if separation(apart, stats.mass, stats.cost, least) <= CONCLUSIVE:
+        return None
     found: Farthest = engine.run(distortion, FarthestItems(part.centers), {"labels": part.labels}).total
     # A squared distance is exact to the rounding of the items' own to the reference, that of a centre too.
     reach = max(found.reach, float(np.einsum("ij,ij->i", part.centers, part.centers).max()))
     rounding = np.sqrt(item_rounding(engine, distortion) + NEGLIGIBLE * float(np.finfo(engine.dtype).eps) * reach)
-    return separation(apart, stats.mass, stats.cost, found.own, rounding) > PROVEN
+    return found if separation(apart, stats.mass, stats.cost, found.own, rounding) > CONCLUSIVE else None

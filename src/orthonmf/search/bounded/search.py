@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from ..._common.typing import Array
 from ...distortion.base import Annealed
 from ...engines.base import Engine, sample
+from ...progress import phase
 from ..budget import BUDGET
 from ..job import Job, Request
 from ..partition import Free, Partition, labelled_pass, nearest_pass
@@ -79,6 +80,7 @@ def search_within_bounds(job: Job, search: Search) -> Stage:
     if bounds is None:
         search.put(best=Answer(search.run.centers), sketch=None)
         return Stage.GIVEN
+    phase("meeting the bounds")
     order = bounds.order
     ordered = bounds.taken(order)
     free = placed(engine, distortion, ordered, search.run.centers)
@@ -129,6 +131,7 @@ def _rounded(
 
 def _from_given(job: Job, search: Search, bounds: Bounds, centers: Array) -> Partition:
     """Where the start that was given leads within the bounds, refined where items are few enough."""
+    phase("refining the given start")
     search.monitor.stage("refining the start that was given, within the bounds")
     assigner = Bounded(job.items, job.distortion, bounds, keep=search.keep)
     part = _better_of(assigner, [(centers, None)], job.request.max_iter)
