@@ -232,6 +232,7 @@ class ONMF(CallbackSupport, Factorization):
     """
 
     margin_: Array | None
+    data_digest_: str | None
     #: What was done to the data before; new ones get the same on the command line.
     _preparation: Preparation | None = None
 
