@@ -40,7 +40,7 @@ def test_two_axes_by_hand():
     X = np.zeros((6, 1024))
     X[:3, 5], X[3:, 900] = [3.0, 4.0, 5.0], [1.0, 2.0, 2.0]
     engine = engine_of(X)
-    sketch = Sketch.of(engine, REGISTRY["item"].of(engine), 2, 0)
+    sketch = Sketch.of(engine, REGISTRY["frobenius", "item"].of(engine), 2, 0)
     np.testing.assert_allclose(sketch.directions @ sketch.directions.T, np.eye(len(sketch.directions)), atol=1e-12)
     inside = sketch.engine.rows(slice(0, 6)).values.astype(float)
     # Coordinates are held in float32.
@@ -54,9 +54,9 @@ def test_cost_differs_by_constant(scaling, weighted, form):
     X, _ = topics(0)
     weight = 1.0 + np.arange(len(X)) % 3 if weighted else None
     engine = engine_of(form(X), weight)
-    frame = REGISTRY[scaling].of(engine)
+    frame = REGISTRY["frobenius", scaling].of(engine)
     sketch = Sketch.of(engine, frame, 6, 0)
-    inside = REGISTRY[scaling].of(sketch.engine)
+    inside = REGISTRY["frobenius", scaling].of(sketch.engine)
     rng, differences = np.random.default_rng(1), []
     for _ in range(3):
         some = rng.random((4, n_directions(6))) @ np.diag(np.abs(sketch.seen(frame.origin)).ravel() + 1)
@@ -73,7 +73,7 @@ def test_cost_differs_by_constant(scaling, weighted, form):
 def test_centers_seen_and_lifted(scaling):
     X, _ = topics(0)
     engine = engine_of(X)
-    sketch = Sketch.of(engine, REGISTRY[scaling].of(engine), 6, 0)
+    sketch = Sketch.of(engine, REGISTRY["frobenius", scaling].of(engine), 6, 0)
     points = np.random.default_rng(0).standard_normal((3, n_directions(6)))
     points /= np.linalg.norm(points, axis=1, keepdims=True)  # a line has no length
     np.testing.assert_allclose(sketch.seen(sketch.lifted(points)), points, atol=1e-12)

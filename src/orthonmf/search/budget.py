@@ -40,7 +40,7 @@ class Budget:
     hardly_out: float = 0.02
     # Under bounds, the items on which starts are compared, and the factor by which they grow while there are more.
     rehearsal_items: int = 2048
-    rehearsal_growth: int = 8
+    rehearsal_growth: int = 4
     # Centres of a sample are at rest when one more step would move none by more than this, relative to the noise that the sample has:
     # 400 000 items took 29 s instead of 37, and ended no higher.
     rehearsed: float = 0.25
@@ -198,6 +198,8 @@ class Budget:
     nearly_steady: float = 4.0
     # Costs held between the passes of one assignment; more are computed anew in every pass.
     held_costs: int = 1 << 23
+    # Costs whose assignment is compiled, at most: its moves look at all items of a component, where others look at those near a border.
+    compiled_costs: int = 1 << 21
 
     # -- All partitions --------------------------------------------------------------------------------------------------------------------
     # Up to this many items all partitions are compared: n items have 3ⁿ pairs of a set and a subset, nine some 20 000.

@@ -27,9 +27,10 @@ from ..passes.hard import Weights
 from ..passes.moves import AllDistances, BestMoves, BestPairs, MoveGains, Movers
 from ..passes.raw import Keys
 from ..passes.swaps import SwapCosts, Swaps
+from ..progress import at
 from .batch import alternate_each, at_once, far_apart
 from .budget import BUDGET
-from .partition import Assigner, Distances, Free, Partition, centered, distances, item_points, many
+from .partition import Assigner, Distances, Free, Partition, centered, distances, item_places, item_points, many
 from .regroup import farthest_points, first_of_each, halved, regrouped
 
 # A result counts as better when the cost falls by more than this fraction.
@@ -173,6 +174,10 @@ class _Trials:
         A try gains when the cost falls by more than this fraction.
     vain : list of float
         Costs of what tries led to without gain: many lead to the same.
+    tried : int
+        Starts so far.
+    tells : bool
+        Whether those who listen hear of each.
     """
 
     engine: Engine
@@ -181,6 +186,8 @@ class _Trials:
     fresh: Iterator[Array] = field(default_factory=lambda: iter(()))
     worth: float = GAIN
     vain: list[float] = field(default_factory=list)
+    tried: int = 0
+    tells: bool = True
 
     def first_gain(self, best: Partition, starts: Iterator[Array], margin: float) -> Partition | None:
         """Where the first of the starts, as many at once as are quick, leads that ends below ``best``.
@@ -190,6 +197,9 @@ class _Trials:
         size = at_once(self.engine, best.n_components) if self.assigner.free else 1
         bound = best.cost * (1 + margin if self.worth == GAIN else 1 - self.worth)
         while some := list(islice(starts, size)):
+            self.tried += len(some)
+            if self.tells:
+                at(self.tried / (self.tried + BUDGET.max_swaps), f"{self.tried} other starts tried")
             for end in sorted(self._ends(some, best, bound), key=lambda end: end.cost):
                 if _gains(end, best, self.worth):
                     self.assigner.keep(end)
@@ -260,6 +270,8 @@ def _locally_swapped(trials: _Trials, best: Partition, places: Places, swaps: It
         ends = np.unique([swap.closed, places.home[swap.place]])
         if touched[ends].any():
             continue
+        trials.tried += 1
+        at(trials.tried / (trials.tried + BUDGET.local_tries * BUDGET.max_swaps), f"{trials.tried} swaps tried among neighbours")
         chosen = np.union1d(ends, near[ends])
         items = np.flatnonzero(np.isin(labels, chosen))
         part = engine.select(items)
@@ -267,7 +279,7 @@ def _locally_swapped(trials: _Trials, best: Partition, places: Places, swaps: It
         moved = centers[chosen]
         moved[np.searchsorted(chosen, swap.closed)] = places.centers[swap.place]
         margin = min(BUDGET.nearly, BUDGET.nearly_items * len(chosen) / len(items))
-        found = _Trials(part, distortion, Free(part, distortion), worth=trials.worth).first_gain(here, iter([moved]), margin)
+        found = _Trials(part, distortion, Free(part, distortion), worth=trials.worth, tells=False).first_gain(here, iter([moved]), margin)
         if found is not None:
             labels[items], centers[chosen], touched[ends] = chosen[found.labels], found.centers, True
     if not touched.any():
@@ -305,7 +317,7 @@ def _places(engine: Engine, distortion: Moving, best: Partition, away: Distances
     starts = np.stack([best.centers, farthest_points(engine, distortion, best, away)])
     first, second = halved(engine, distortion, best, starts).centers
     return Places(
-        centers=np.vstack([item_points(engine, distortion, index), first, second]),
+        centers=np.vstack([item_places(engine, distortion, index), first, second]),
         home=np.concatenate([best.labels[index], np.arange(len(first)), np.arange(len(second))]),
     )
 

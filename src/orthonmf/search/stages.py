@@ -10,7 +10,7 @@ import numpy as np
 from .._common.typing import Array
 from ..distortion.base import Distortion
 from ..engines.base import Engine, sample
-from ..progress import Monitor
+from ..progress import Monitor, Temperature, at, phase
 from .anneal import Annealing, tree
 from .batch import far_apart
 from .bounded.base import loads
@@ -73,6 +73,7 @@ def stages(job: Job, search: Search) -> Iterator[Run]:
         Stage.SAMPLES: _sample,
         Stage.ALL_ITEMS: _all_items,
         Stage.WITHIN_BOUNDS: search_within_bounds,
+        Stage.GIVEN: _given,
     }
     while search.run.stage is not Stage.DONE:
         search.put(stage=steps[search.run.stage](job, search))
@@ -90,6 +91,7 @@ def _number(job: Job, search: Search) -> Stage:
         search.remark(job.given_distortion.alike)
         return Stage.PLACES
     if request.n_components is None and not request.persistence:
+        phase("counting components")
         search.monitor.stage(f"asking {engine.n_items} items how many components they have, and how sure that is")
         asked = engine if job.evidence is not None else unweighted(engine)
         evidence = job.evidence or float(asked.n_items)
@@ -112,6 +114,7 @@ def _differ(job: Job) -> bool:
 
 def _anneal(job: Job, search: Search) -> Stage:
     """The start of the search: components that the annealing tells apart."""
+    phase("annealing")
     small, distortion, request = job.annealed, job.distortion, job.request
     if _sketchable(job, search, job.wanted) and request.n_components is not None and request.growth is None:
         return _sketched(job, search, Stage.ANNEALING)
@@ -120,6 +123,11 @@ def _anneal(job: Job, search: Search) -> Stage:
     if search.run.number is not None:
         found = max(search.run.number.answer, request.min_components)
         reached = min(max(found + BUDGET.room, int(BUDGET.rooms * found)), request.max_components)
+
+    def note(record: Temperature) -> None:
+        search.temperature(record)
+        at(record.n_components / (reached + 1), f"{record.n_components} of {reached} components")
+
     annealing = Annealing(
         engine=small,
         distortion=distortion,
@@ -127,7 +135,7 @@ def _anneal(job: Job, search: Search) -> Stage:
         tol=request.tol**2 if careful else request.tol,
         max_passes=request.max_iter if careful else min(request.max_iter, BUDGET.loose_passes),
         max_beta=0.01 / max(finest(small, distortion), np.finfo(float).tiny),
-        note=search.temperature,
+        note=note,
         thorough=careful,
     )
     state = annealing.run(reached, beyond=asked is None)
@@ -259,8 +267,10 @@ def _sample(job: Job, search: Search) -> Stage:
     engine, distortion, run = job.distinct, job.distortion, search.run
     if not _sampled(job, run.n_samples, len(run.centers)):
         return Stage.ALL_ITEMS
+    phase("searching on samples")
     free = search if run.bounds is None else Search(Run(run.free or Answer(run.centers)), Free(engine, distortion).assigned, search.monitor)
     few = coreset(engine, distortion, BUDGET.search_items[run.n_samples], job.request.seed, run.centers)
+    at(run.n_samples / len(BUDGET.search_items), f"{few.n_items} of {engine.n_items} items")
     gained = _sample_search(few, job, free, run.centers, first=run.n_samples == 0)
     best = free.run.best
     search.put(centers=best.centers, free=None if run.bounds is None else best, n_samples=run.n_samples + 1)
@@ -320,6 +330,7 @@ def _fresh(few: Engine, job: Job, search: Search, start: Partition) -> Partition
 
 def _all_items(job: Job, search: Search) -> Stage:
     """The best free components, on all items."""
+    phase("refining")
     engine, distortion, centers = job.distinct, job.distortion, search.run.centers
     assigner = Free(engine, distortion, search.keep if search.run.bounds is None else search.sketching())
     part = _alternated(assigner, job.request, centers)
@@ -329,6 +340,27 @@ def _all_items(job: Job, search: Search) -> Stage:
     part = assigner.assigned(refilled(engine, distortion, centers)) if part is None else better(engine, distortion, part, assigner)
     search.put(centers=sharpened(engine, distortion, part))
     return Stage.WITHIN_BOUNDS
+
+
+def _given(job: Job, search: Search) -> Stage:
+    """The free components to which the start that was given leads, where they cost less than those that were found without it."""
+    engine, distortion, best = job.distinct, job.distortion, search.run.best
+    if job.start is None or len(best.centers) < job.wanted:  # or items have no more distinct positions
+        return Stage.DONE
+    phase("refining the given start")
+    search.monitor.stage("refining the start that was given")
+    assigner = Free(engine, distortion, search.keep)
+    best = replace(best, cost=assigner.assigned(best.centers).cost)
+    search.put(best=best)
+    part = _alternated(assigner, job.request, job.start)
+    if part is not None and job.request.refine:
+        part = refine(engine, distortion, part, assigner)
+    if part is not None and part.cost < best.cost:
+        best = Answer(sharpened(engine, distortion, part))
+        if not part.at_rest:
+            search.fault(Status.ALTERNATION)
+    search.put(best=best, sketch=None)
+    return Stage.DONE
 
 
 def _alternated(assigner: Free, request: Request, centers: Array) -> Partition | None:
