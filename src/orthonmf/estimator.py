@@ -194,7 +194,8 @@ class ONMF(CallbackSupport, Factorization):
         temperature alone. With "auto" it goes some components beyond the number that was found, with "persistence" one past
         ``max_components``, to see how long that number lasts. Empty where the number is given, the schedule "adaptive" and the best
         partition proven at once, from parts that are far apart (``certificate_.optimal``): no temperature is needed then. A number for
-        ``schedule`` asks for them.
+        ``schedule`` asks for them. Of items with 1024 dimensions or more, where the number is given and the schedule "adaptive", it is
+        the annealing of their leading directions: what lies beside them counts in no β and no energy.
     certificate_ : Certificate
         What is claimed of the factors, with the numbers that prove it.
     status_ : str
