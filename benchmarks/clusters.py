@@ -136,9 +136,12 @@ def counted() -> Any:
     def answers(self: Any, recipe: Any, *, totals: bool = True) -> Any:
         sizes.clear()
         orders, map_chunks = [], self._data.map
-        self._data.map = lambda name, function, arguments, check: (orders.extend(arguments), map_chunks(name, function, arguments, check))[
-            1
-        ]
+
+        def noted(name: str, function: Any, arguments: Any, *rest: Any, **options: Any) -> Any:
+            orders.extend(arguments)
+            return map_chunks(name, function, arguments, *rest, **options)
+
+        self._data.map = noted
         for where, answer in original(self, recipe, totals=totals):
             sizes.append(len(pickle.dumps(answer)))
             yield where, answer

@@ -22,8 +22,12 @@ from ..sources.chunked import Chunked
 from . import engine_class
 from .base import BLIND, Engine, Framing, RawRows, in_chunks
 from .layout import automatic
-from .remote import Answer, Order, Part, Recipe, Sight, computed
+from .remote import Answer, Order, Part, Recipe, Shown, Sight, computed
 from .threads import ThreadTeam
+
+# Items whose labels, scales and margins come to this process at the end: 16 bytes each of float32 data, 512 MiB in all, and some 40 on
+# the way. Those of more are arrays of dask, found again from the centres when they are asked for, which takes a pass each time.
+BROUGHT_ITEMS = 1 << 25
 
 
 class DaskColumn:
@@ -93,6 +97,8 @@ class DaskEngine(Engine):
     # -- passes -----------------------------------------------------------------------------------------------------------------
 
     def run(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Found:
+        if self._near and frame is BLIND:  # all that it reads is here
+            return super().run(frame, work, columns)
         began = self.team.clock()
         recipe = self._recipe(frame, work, columns or {})
         joined: dict[str, Any] = {}
@@ -111,6 +117,8 @@ class DaskEngine(Engine):
         return found
 
     def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
+        if self._near and frame is BLIND:
+            return super().stream(frame, work, columns)
         recipe = self._recipe(frame, work, columns or {})
         return ((where, Found(each.total, each.columns)) for where, each in self._answers(replace(recipe, name="*")))
 
@@ -120,6 +128,15 @@ class DaskEngine(Engine):
         for where, answer in self._answers(recipe, totals=False):
             self._join(joined, recipe.name, where, answer.columns[recipe.name])
         return joined[recipe.name]
+
+    def shown(self, column: Any, dtype: Any) -> Any:
+        if not isinstance(column, DaskColumn) or self.n_items <= BROUGHT_ITEMS:
+            return super().shown(column, dtype)
+        recipe = column.recipe.unweighted
+        places = np.column_stack([np.arange(len(self.chunks) - 1), self.chunks[:-1], np.diff(self.chunks)])
+        return self._data.later(
+            recipe.name, Shown(self._fit, self.n_dims, recipe, dict(zip(self._data.numbers, places.tolist(), strict=True))), dtype
+        )
 
     def near(self) -> Engine:
         """Few items in this process; else the same, with columns that are."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from threading import Lock
@@ -109,6 +109,13 @@ class Recipe:
     frame_key: str
     work: Pass
     columns: Mapping[str, Any]
+
+    @property
+    def unweighted(self) -> Recipe:
+        """The same without the weights and sizes of items, for a column that does not depend on them."""
+        sight = replace(self.sight, key=f"{self.sight.key} without weights", weight=None, size=None)
+        columns = {name: each if isinstance(each, Part) else each.unweighted for name, each in self.columns.items()}
+        return replace(self, sight=sight, columns=columns)
 
     @property
     def parts(self) -> set[Part]:
@@ -285,6 +292,31 @@ def computed(block: Any, order: Order, *parts: Array) -> Answer:
         else:
             found, sent = Found(None), {recipe.name: chunk.column(recipe)}
         return Answer(found.total, sent, tuple(found.columns), arithmetic())
+
+
+class Shown:
+    """A column as a function of a chunk, for an array of dask that is computed when it is asked for.
+
+    It is no dataclass: dask would look into one.
+
+    Parameters
+    ----------
+    fit, n_dims, recipe
+        As in ``Order``.
+    places : dict of int to list of int
+        By the number of the chunk in X: that among those with items, its first item, and how many.
+    """
+
+    def __init__(self, fit: str, n_dims: int, recipe: Recipe, places: Mapping[int, list[int]]) -> None:
+        self._fit, self._n_dims, self._recipe, self._places = fit, n_dims, recipe, places
+
+    def __call__(self, block: Any, dtype: Any, block_id: tuple[int, ...]) -> Array:
+        """The part of one chunk."""
+        if block_id[0] not in self._places:
+            return np.zeros(0, dtype)
+        number, first, n_items = self._places[block_id[0]]
+        order = Order(self._fit, number, first, n_items, self._n_dims, self._recipe, totals=False)
+        return computed(block, order).columns[self._recipe.name]
 
 
 @cache

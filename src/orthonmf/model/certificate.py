@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from .._common.typing import Array, Labels
+from .._common.typing import Array
 from ..distortion.base import Distortion
-from ..engines.base import Engine, doubled
+from ..engines.base import BLIND, Engine, doubled
 from ..passes.audit import Audit, AuditSums
+from ..passes.columns import SignCounts, Signs
 from ..passes.raw import Residual, Scalar
 from ..search.bounded.assigner import Bounded, ItemCosts, load_gap
 from ..search.bounded.base import loads
@@ -186,8 +187,8 @@ class Claim:
 
     Attributes
     ----------
-    labels : ndarray of shape (n_items,)
-    scale : ndarray of shape (n_items,)
+    labels : ndarray or column of shape (n_items,)
+    scale : ndarray or column of shape (n_items,)
         The item is approximated by scale · components[label].
     components : ndarray of shape (n_components, n_dims)
         Nonnegative, float64.
@@ -202,8 +203,8 @@ class Claim:
         Whether the centres are sums over the items, with the rounding of such a sum: those of features are, X Cᵀ.
     """
 
-    labels: Labels
-    scale: Array
+    labels: Any
+    scale: Any
     components: Array
     nonzeros_per_item: int
     eps: float
@@ -238,7 +239,7 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
         loads=None if engine.size is None else tuple(loads(engine, claim.labels, n_components).tolist()),
         scale_gap=_beyond(audit.residual - float(audit.cost.sum()), rounding, audit),
         stationarity=float(_steps(exact, distortion, claim, centers, audit).max()),
-        nonnegative=bool((claim.components >= 0).all() and (claim.scale >= 0).all()),
+        nonnegative=bool((claim.components >= 0).all() and _no_negative(exact, claim.scale)),
         conservation=abs(float(audit.mass.sum()) - audit.weight) / audit.weight if audit.weight > 0 else 0.0,
         norm=float(np.sqrt(audit.energy)),
         misplaced=audit.misplaced if claim.nearest else 0,
@@ -247,6 +248,11 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
         return replace(found, gap=_beyond(audit.gain, rounding, audit))
     proven = _bounded_gap(exact, distortion, claim, centers, bounds, prices)
     return replace(found, gap=proven if np.isinf(proven) else _beyond(proven * audit.residual, rounding, audit))
+
+
+def _no_negative(engine: Engine, scale: Any) -> bool:
+    found: SignCounts = engine.run(BLIND, Signs(), {"values": engine.hold(scale)}).total
+    return found.negative == 0
 
 
 def squared_error(engine: Engine, claim: Claim) -> float:

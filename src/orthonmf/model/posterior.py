@@ -13,10 +13,11 @@ factorisation: how often a component occurs is a matter of items.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from .._common.typing import Array, Labels
+from .._common.typing import Array
 from ..distortion.base import Distortion, mean_of
 from ..engines.base import Engine, block_weight, doubled, reweighted, sample, weighted_mean
 from ..passes.base import host
@@ -27,6 +28,7 @@ from ..passes.state import State, normalised_log
 from ..search.gibbs import plain_step, soft_pass
 from ..search.partition import NEGLIGIBLE, finest, item_rounding, nearest_pass
 from .eckart_young import smaller_gram
+from .factors import converted, looked_up
 
 __all__ = ["Mixture", "fit_mixture", "margins", "posterior"]
 
@@ -135,10 +137,11 @@ def posterior(engine: Engine, distortion: Distortion, mixture: Mixture) -> Array
     return resp / resp.sum(axis=1, keepdims=True)
 
 
-def margins(engine: Engine, distortion: Distortion, centers: Array, labels: Labels) -> Array:
+def margins(engine: Engine, distortion: Distortion, centers: Array, labels: Any, dtype: Any = np.float64) -> Any:
     """(d₂ − d₁) / max(d₁, d₂) of every item, for d₁ to its own centre and d₂ to the nearest other; 1 where there is no other."""
     if len(centers) == 1:
-        return np.ones(engine.n_items)
+        return looked_up(engine, np.ones(1, dtype), labels)
     # A distance is exact to the rounding of the item's own distance to the reference.
     work = Margins(distortion.to_frame(centers), item_rounding(engine, distortion), float(NEGLIGIBLE * np.finfo(float).eps))
-    return host(doubled(engine).run(distortion, work, {"labels": engine.hold(labels)}).columns["margin"])
+    found = doubled(engine).run(distortion, work, {"labels": engine.hold(labels)}).columns["margin"]
+    return converted(engine, found, dtype)
