@@ -18,6 +18,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
+from benchmarks.clusters import part_deaths, part_memory
 from orthonmf import ONMF
 from orthonmf.distortion.euclidean import Euclidean
 from orthonmf.engines import ThreadTeam, layout, remote
@@ -268,6 +269,42 @@ def test_recipes_do_not_grow_with_the_components_that_are_opened(client, stored,
     opening = [each for each in recipes if isinstance(each.work, Nearer)]
     assert len(opening) == 9
     assert max(map(depth, opening)) == 2
+
+
+def test_places_of_blocks_are_found_not_listed(client, stored):
+    with ThreadTeam(1) as team:
+        far = layout.Layout("samples", "dense").build(chunked.of(stored, "samples", "ONMF"), None, team)
+        here = in_chunks(layout.Layout("samples", "dense").build(clouds(), None, team), np.append(0, np.cumsum(LENGTHS)))
+        far._cut(700)
+        here._cut(700)
+    assert list(far.slices) == here.slices
+    assert len(far.slices) == len(here.slices)
+    assert not hasattr(far.slices, "append")
+
+
+@pytest.mark.parametrize("values", [np.arange(300), np.zeros(0, np.intp), np.array([-1, 2]), np.array([0.5]), np.array([1], np.uint64)])
+def test_numbers_are_the_same_after_a_journey(values):
+    there = remote.unpacked(remote.packed(values))
+    assert there.dtype == values.dtype
+    assert_array_equal(there, values)
+    assert remote.packed(np.arange(20)).itemsize == 1
+
+
+def test_under_bounds_whole_numbers_travel_in_a_byte_and_columns_alone_not_at_all(client, stored, rounds, monkeypatch):
+    travelled, taken = {}, cluster_module._Round._gathered
+
+    def gathered(self, tasks):
+        found = taken(self, tasks)
+        for answers in found:
+            for each in answers if isinstance(answers, list) else ():
+                for name, values in getattr(each, "columns", {}).items():
+                    travelled.setdefault((self.seen[0], name), set()).add(values.itemsize)
+        return found
+
+    monkeypatch.setattr(cluster_module._Round, "_gathered", gathered)
+    ONMF(3, engine="dense", capacity=7_000).fit(stored)
+    assert {name for name, *_ in rounds}.isdisjoint({"renamed", "relabelled", "bylabel", "converted", "signs"})
+    assert travelled["nearest", "labels"] == {1}
 
 
 @pytest.mark.parametrize("seed", [0])
@@ -538,6 +575,21 @@ def test_a_scheduler_that_dies_is_an_error_in_seconds_and_the_checkpoint_resumes
             process.wait()
     monkeypatch.setattr(dask_engine.DaskEngine, "_compare", lambda self, arithmetic: None)
     assert_same(ONMF(3, engine="dense", checkpoint=folder).fit(stored), expected)
+
+
+@pytest.mark.long
+def test_two_gigabytes_and_a_worker_killed_twice(capsys):
+    with capsys.disabled():
+        undisturbed, killed = part_deaths()
+    assert killed["deaths"] == 2
+    assert killed["bits"] == undisturbed["bits"]
+
+
+@pytest.mark.long
+def test_data_twice_the_memory_of_the_workers(capsys):
+    with capsys.disabled():
+        (found,) = part_memory()
+    assert found["largest"] < 800e6 / 2**20
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------------------

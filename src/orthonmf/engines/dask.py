@@ -22,7 +22,7 @@ from ..sources.chunked import Chunked
 from . import engine_class
 from .base import BLIND, Engine, Framing, RawRows, in_chunks
 from .layout import automatic
-from .remote import Answer, Order, Part, Recipe, Shown, Sight, computed
+from .remote import Answer, Order, Part, Recipe, Shown, Sight, computed, packed, unpacked
 from .threads import ThreadTeam
 
 # Items whose labels, scales and margins come to this process at the end: 16 bytes each of float32 data, 512 MiB in all, and some 40 on
@@ -39,6 +39,27 @@ class DaskColumn:
     def host(self) -> Array:
         """The column as one array of this process."""
         return self._engine.fetched(self.recipe)
+
+
+class Blocks:
+    """The places of the blocks of all items, which are too many for a list where the items are.
+
+    Parameters
+    ----------
+    chunks : ndarray of shape (n_chunks + 1,)
+    size : int
+        Items of a block; the last of a chunk has fewer.
+    """
+
+    def __init__(self, chunks: Labels, size: int) -> None:
+        self._chunks, self._size = chunks, size
+
+    def __len__(self) -> int:
+        return int((-(-np.diff(self._chunks) // self._size)).sum())
+
+    def __iter__(self) -> Iterator[slice]:
+        for begin, stop in pairwise(self._chunks.tolist()):
+            yield from (slice(start, min(start + self._size, stop)) for start in range(begin, stop, self._size))
 
 
 class HeldColumn:
@@ -164,14 +185,14 @@ class DaskEngine(Engine):
         orders = [
             (
                 Order(self._fit, number, start, stop - start, self.n_dims, recipe, parts, totals),
-                *(each[start:stop] if isinstance(each, np.ndarray) else each for each in arrays),
+                *(packed(each[start:stop]) if isinstance(each, np.ndarray) else each for each in arrays),
             )
             for number, (start, stop) in enumerate(borders)
         ]
         name, heavy = type(recipe.work).__name__.lower(), recipe.name == "*"
         for border, answer in zip(borders, self._data.map(name, computed, orders, self.team.check, heavy=heavy), strict=True):
             self._compare(answer.arithmetic)
-            yield slice(*border), answer
+            yield slice(*border), replace(answer, columns={name: unpacked(values) for name, values in answer.columns.items()})
 
     def _recipe(self, frame: Framing | None, work: Pass, columns: Columns) -> Recipe:
         read = {name: columns[name] for name in work.reads if name not in (INDEX, GIVEN_WEIGHT)}
@@ -192,7 +213,7 @@ class DaskEngine(Engine):
             if array() is values and (known := sent()) is not None:
                 return known
         part = Part(f"{next(self._numbers)}")
-        self._arrays[part] = self._data.hold(values)
+        self._arrays[part] = self._data.hold(packed(values))
         self._sent = [each for each in self._sent if each[1]() is not None] + [(ref(values), ref(part))]
         return part
 
@@ -238,6 +259,9 @@ class DaskEngine(Engine):
         self._arithmetic.add(arithmetic)
 
     # -- items in this process --------------------------------------------------------------------------------------------------
+
+    def _slices(self, size: int) -> Any:
+        return Blocks(self.chunks, size)
 
     def select(self, index: Labels) -> Engine:
         weight = None if self.weight is None else self.weight[index]

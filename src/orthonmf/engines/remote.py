@@ -243,7 +243,7 @@ class _Chunk:
 
     def __init__(self, block: Any, order: Order, parts: tuple[Array, ...], memory: _Remembered, team: ThreadTeam) -> None:
         self._block, self._order, self._memory, self._team = block, order, memory, team
-        self._parts = dict(zip(order.parts, parts, strict=True))
+        self._parts = dict(zip(order.parts, map(unpacked, parts), strict=True))
         self._rows: Any = None
 
     def found(self, recipe: Recipe) -> Found:
@@ -291,7 +291,20 @@ def computed(block: Any, order: Order, *parts: Array) -> Answer:
             sent = found.columns if recipe.name == "*" else {}
         else:
             found, sent = Found(None), {recipe.name: chunk.column(recipe)}
-        return Answer(found.total, sent, tuple(found.columns), arithmetic())
+        packed_columns = {name: packed(values) for name, values in sent.items()}
+        return Answer(found.total, packed_columns, tuple(found.columns), arithmetic())
+
+
+def packed(values: Array) -> Array:
+    """Numbers as they travel: those that are whole and not negative, as labels are, in the fewest bytes."""
+    if values.dtype != np.intp or not values.size or values.min() < 0:
+        return values
+    return values.astype(np.min_scalar_type(int(values.max())))
+
+
+def unpacked(values: Array) -> Array:
+    """What ``packed`` made this of: no pass has whole numbers without a sign, but keys of eight bytes."""
+    return values.astype(np.intp) if values.dtype.kind == "u" and values.dtype.itemsize < 8 else values
 
 
 class Shown:
@@ -316,7 +329,7 @@ class Shown:
             return np.zeros(0, dtype)
         number, first, n_items = self._places[block_id[0]]
         order = Order(self._fit, number, first, n_items, self._n_dims, self._recipe, totals=False)
-        return computed(block, order).columns[self._recipe.name]
+        return unpacked(computed(block, order).columns[self._recipe.name])
 
 
 @cache
