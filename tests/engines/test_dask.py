@@ -246,7 +246,7 @@ def test_a_pass_has_no_more_tasks_than_chunks_and_columns_stay_with_the_workers(
     assert len(rounds) > 15
     assert all(len(tasks) <= n_calls <= len(LENGTHS) for _, n_calls, tasks in rounds)
     assert len(fetched) == 3  # labels, scales and margins of the fit, whatever the number of passes
-    assert max(map(depth, fetched)) <= 3
+    assert max(map(depth, fetched)) <= 6  # margins of labels and stored scales of the centres, however many passes there were
 
 
 def depth(recipe):
@@ -277,7 +277,7 @@ def test_places_of_blocks_are_found_not_listed(client, stored):
         here = in_chunks(layout.Layout("samples", "dense").build(clouds(), None, team), np.append(0, np.cumsum(LENGTHS)))
         far._cut(700)
         here._cut(700)
-    assert list(far.slices) == here.slices
+    assert list(far.slices) == [far.slices[number] for number in range(len(far.slices))] == here.slices
     assert len(far.slices) == len(here.slices)
     assert not hasattr(far.slices, "append")
 

@@ -53,9 +53,15 @@ class Blocks:
 
     def __init__(self, chunks: Labels, size: int) -> None:
         self._chunks, self._size = chunks, size
+        self._first = np.append(0, np.cumsum(-(-np.diff(chunks) // size)))
 
     def __len__(self) -> int:
-        return int((-(-np.diff(self._chunks) // self._size)).sum())
+        return int(self._first[-1])
+
+    def __getitem__(self, number: int) -> slice:
+        chunk = int(np.searchsorted(self._first, number, "right")) - 1
+        start = int(self._chunks[chunk] + (number - self._first[chunk]) * self._size)
+        return slice(start, min(start + self._size, int(self._chunks[chunk + 1])))
 
     def __iter__(self) -> Iterator[slice]:
         for begin, stop in pairwise(self._chunks.tolist()):
@@ -119,7 +125,7 @@ class DaskEngine(Engine):
 
     def run(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Found:
         if self._near and frame is BLIND:  # all that it reads is here
-            return super().run(frame, work, columns)
+            return super().computed(frame, work, columns)
         began = self.team.clock()
         recipe = self._recipe(frame, work, columns or {})
         joined: dict[str, Any] = {}
@@ -177,8 +183,8 @@ class DaskEngine(Engine):
 
     def _answers(self, recipe: Recipe, *, totals: bool = True) -> Iterator[tuple[slice, Answer]]:
         """What every chunk says, in order."""
-        if totals and recipe.frame is not BLIND:
-            self._count_pass()
+        if totals:
+            self.count_pass(recipe.frame)
         parts = tuple(sorted(recipe.parts, key=lambda part: part.key))
         arrays = [self._arrays[part] for part in parts]
         borders = list(pairwise(self.chunks.tolist()))
@@ -270,8 +276,8 @@ class DaskEngine(Engine):
     def rows(self, where: slice) -> RawRows:
         return self._here(np.arange(where.start, where.stop), None).rows(slice(0, where.stop - where.start))
 
-    def outer(self, ref: Array | None) -> Array:
-        return self._here(np.arange(self.n_items), self.weight).outer(ref)
+    def outer(self, ref: Array | None, *, rooted: bool = False) -> Array:
+        return self._here(np.arange(self.n_items), self.weight).outer(ref, rooted=rooted)
 
     def _here(self, index: Labels, weight: Array | None) -> Engine:
         """Some items, as they were given, on an engine of this process."""
