@@ -20,7 +20,7 @@ import numpy as np
 
 from .._common.typing import Array, Labels
 from ..exceptions import IntegrityError
-from ..passes.base import GIVEN_WEIGHT, INDEX, Columns, Found, Pass
+from ..passes.base import GIVEN_WEIGHT, INDEX, Columns, Found, Pass, host
 from ..passes.raw import Digest, DigestSums, Energy, FirstSums, Scalar, Total, WeightedSum
 from .threads import ThreadTeam
 
@@ -316,6 +316,10 @@ class Engine(ABC):
         """An array of this process, (n_items, …), as a column."""
         return values
 
+    def shown(self, column: Any, dtype: Any) -> Any:
+        """A column of numbers of this type as the user gets it: an array of this process, unless the items are too many for one."""
+        return host(column)
+
     def _seen(self, frame: Framing | None, work: Pass, columns: Columns, where: slice) -> tuple[Any, Columns]:
         """Of one block, what a pass sees: its items in a frame, or as they were given where that is None, and the columns that it reads."""
         items: Any = None
@@ -460,11 +464,13 @@ def sample(engine: Engine, n_items: int, seed: int) -> Engine:
 
 def sampled(engine: Engine, n_items: int, seed: int) -> Labels:
     """A fixed random sample of the places of weighted items, in their order."""
-    candidates = np.arange(engine.n_items) if engine.weight is None else np.flatnonzero(engine.weight > 0)
-    if len(candidates) > n_items:
-        chosen = np.random.default_rng(seed).choice(len(candidates), n_items, replace=False)
-        candidates = candidates[np.sort(chosen)]
-    return candidates
+    weighted = None if engine.weight is None else np.flatnonzero(engine.weight > 0)
+    n_weighted = engine.n_items if weighted is None else len(weighted)
+    if n_weighted > n_items:
+        chosen = np.sort(np.random.default_rng(seed).choice(n_weighted, n_items, replace=False))
+    else:
+        chosen = np.arange(n_weighted)
+    return chosen if weighted is None else weighted[chosen]
 
 
 # Numbers from which the median is taken: it need not be exact, only in the midst of the items.
