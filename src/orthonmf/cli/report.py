@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import nullcontext
+from json import loads
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from ..report import write_report
 from . import _options as options
 from ._folder import alone
 from ._model import MODEL, load
-from ._output import base_name, check_file, say
+from ._output import as_json, base_name, check_file, say
 from ._progress import working
 from .fit import FORMS, REPORT, SUMMARY, tables
 
@@ -28,6 +28,7 @@ def report(
     title: Annotated[str | None, typer.Option(help="Heading; by default the name of the data.")] = None,
     out: Annotated[Path | None, typer.Option(help="File for the report; by default report.html in DIR.")] = None,
     force: options.Force = False,
+    json: options.Json = False,
 ) -> None:
     """Make the report of a fit again: one HTML file that opens anywhere, from the model and the names beside it."""
     if not folder.is_dir():
@@ -36,6 +37,7 @@ def report(
     with alone(folder) if out is None else nullcontext():
         check_file(path, force=force, inputs=[folder / name for name in (MODEL, SUMMARY, *(tables(form)[-1] for form in FORMS))])
         model = load(folder)
+        heading = title or _title(folder)
         names = _item_names(folder, len(model.labels_))
         with working("writing the report"):
             write_report(
@@ -43,9 +45,9 @@ def report(
                 path,
                 item_names=names,
                 feature_names=getattr(model, "feature_names_in_", None),
-                title=title or _title(folder),
+                title=heading,
             )
-    say(visible(f"Written: {path}"))
+    say(as_json({"title": heading, "files": [str(path)]}) if json else visible(f"Written: {path}"))
 
 
 def _item_names(folder: Path, n_items: int) -> Any:
@@ -62,6 +64,6 @@ def _item_names(folder: Path, n_items: int) -> Any:
 def _title(folder: Path) -> str:
     """The name of the data, as the summary has it."""
     try:
-        return str(json.loads((folder / SUMMARY).read_text(encoding="utf-8"))["data"])
+        return str(loads((folder / SUMMARY).read_text(encoding="utf-8"))["data"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):  # no summary, or none of ours
         return base_name(folder)
