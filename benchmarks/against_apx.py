@@ -1,6 +1,6 @@
-"""The paper's data sets 1–4: one fit with its certificate against ONMF-apx with ten restarts.
+"""The paper's data sets 1–4: one fit with its certificate against ONMF-apx with ten restarts, and with one.
 
-Run ``python -m benchmarks against_apx``. Times are medians of five after a warm-up, in turn; the ratio is our
+Run ``python -m benchmarks against_apx``. Times are medians of five after a warm-up, in turn; the ratios are our
 time over theirs, which is the shorter of one thread and all threads. The noise floor of the error is
 0.0276 √(1 − 1/p) percent.
 """
@@ -26,6 +26,8 @@ COLUMNS = (
     Column("ONMF s", 8, ".4f"),
     Column("apx s", 8, ".4f"),
     Column("ratio", 6, ".2f"),
+    Column("once s", 8, ".4f"),
+    Column("ratio", 6, ".2f"),
 )
 
 
@@ -40,12 +42,16 @@ def main() -> None:
         X = make_paper_synthetic(which).X
         ours, *theirs = alternating_seconds(
             lambda X=X: ONMF(COMPONENTS).fit(X),
-            lambda X=X: apx_labels(X, COMPONENTS, n_init=RESTARTS, seed=0),
-            lambda X=X: apx_labels(X, COMPONENTS, n_init=RESTARTS, seed=0, threads=1),
+            *(
+                lambda X=X, n_init=n_init, threads=threads: apx_labels(X, COMPONENTS, n_init=n_init, seed=0, threads=threads)
+                for n_init in (RESTARTS, 1)
+                for threads in (None, 1)
+            ),
         )
+        best, once = min(theirs[:2]), min(theirs[2:])
         error = ONMF(COMPONENTS).fit(X).certificate_.relative_error
         apx_error = error_of(X, apx_labels(X, COMPONENTS, n_init=RESTARTS, seed=0), COMPONENTS)
-        table.row(str(which), *X.shape, error, apx_error, ours, min(theirs), ours / min(theirs))
+        table.row(str(which), *X.shape, error, apx_error, ours, best, ours / best, once, ours / once)
 
 
 if __name__ == "__main__":

@@ -58,11 +58,12 @@ def test_draws_on_the_axis_given(few_components, plt, name):
     [
         {"max_components": 5},
         {"n_components": 3, "sparse_output": True},
+        {"n_components": 3, "schedule": 2.0},
         {"n_components": 3, "capacity": [12, 11, 10], "min_size": 5},
         {"n_components": 2, "orthogonal": "features", "scaling": "none"},
         {"n_components": 3, "capacity": 9, "capacity_penalty": 0.1},
     ],
-    ids=["auto", "sparse", "bounds", "features", "soft"],
+    ids=["auto", "sparse", "schedule", "bounds", "features", "soft"],
 )
 def test_the_stored_model_is_the_fitted_one(tmp_path, params):
     model, stored = ONMF(**params).fit(X), _stored(cells(tmp_path, **params), "onmf")

@@ -36,9 +36,9 @@ def test_nobody_hears_outside_the_block_and_all_do_inside():
     first, second = [], []
     with listening(first.append):
         with listening(second.append):
-            ONMF(2).fit(X)
-        ONMF(2).fit(X)
-    ONMF(2).fit(X)
+            ONMF(2, schedule=2.0).fit(X)
+        ONMF(2, schedule=2.0).fit(X)
+    ONMF(2, schedule=2.0).fit(X)
     assert len(first) == 2 * len(second) > 0
 
 

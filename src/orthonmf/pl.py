@@ -226,6 +226,7 @@ def _stored(adata: AnnData, key: str) -> ONMF:
         setattr(model, f"{name}_", np.asarray(summary[name]))
     model.history_ = _listed(summary["history"])
     model.status_ = str(summary["status"])
+    model.data_digest_ = summary.get("data_digest")  # an older version stored none
     model.reconstruction_err_ = float(summary["error"])
     model.certificate_ = _certificate(summary["certificate"])
     model._bounds = model.certificate_.bounds
@@ -252,11 +253,12 @@ def _used(loadings: Array, codes: Labels, orthogonal: str, *, masked: bool) -> A
 
 def _listed(flat: dict[str, Array]) -> dict[str, Any]:
     """A history as a fitted model has it, from the one stored end to end."""
-    cuts = np.cumsum(flat["n_components"])[:-1]
+    ends = np.cumsum(flat["n_components"], dtype=np.intp)
+    each = [slice(end - int(count), end) for end, count in zip(ends, flat["n_components"], strict=True)]
     return {
         **flat,
-        "projection": np.split(flat["projection"], cuts),
-        "ids": [tuple(ids.tolist()) for ids in np.split(flat["ids"], cuts)],
+        "projection": [flat["projection"][where] for where in each],
+        "ids": [tuple(flat["ids"][where].tolist()) for where in each],
         "splits": [(float(beta), int(parent), int(child)) for beta, parent, child in flat["splits"]],
         "lyapunov": [None] * len(flat["beta"]),
     }

@@ -541,7 +541,7 @@ class TestInconsistent:
 
     @pytest.mark.parametrize("name", ["labels_", "counts_", "components_", "history.beta", "history.ids"])
     def test_numbers_of_another_kind(self, path, name):
-        model = ONMF(2).fit(X)
+        model = ONMF(2).fit(cloud())
         model.save(path)
         with np.load(path) as arrays:
             array = arrays[name]
@@ -706,7 +706,7 @@ class TestInconsistent:
         refused(path, match)
 
     def test_a_temperature_without_components(self, path):
-        model = ONMF(2).fit(X)
+        model = ONMF(2).fit(cloud())
         empty = {"history.ids": np.zeros(0, dtype=np.int64), "history.ids.lengths": np.full(len(model.history_["beta"]), -1)}
         forge(path, arrays=empty, model=model)
         refused(path, "no components")

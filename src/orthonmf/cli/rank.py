@@ -24,13 +24,14 @@ def rank(
     data: options.Data,
     orthogonal: options.Orthogonal = "samples",
     scaling: options.Scaling = "item",
+    loss: options.Loss = "frobenius",
     max_components: options.MaxComponents = None,
     wanted: Taken,
     normalize: options.Normalize = None,
     json: options.Json = False,
 ) -> None:
     """Say how many components the data have, how sure that is, and what speaks for every other number."""
-    model = ONMF(orthogonal=orthogonal, scaling=scaling, max_components=max_components, refine=False)
+    model = ONMF(orthogonal=orthogonal, scaling=scaling, loss=loss, max_components=max_components, refine=False)
     fitted(model, prepared(model, wanted.read(data), normalize), quiet=False)
     rows = curve(model)
     if json:

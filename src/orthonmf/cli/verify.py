@@ -61,4 +61,5 @@ def evidence(certificate: Certificate) -> dict[str, Any]:
         "lower_bound": certificate.lower_bound,
         "gap": certificate.gap,
         "stationarity": certificate.stationarity,
+        "separation": certificate.separation,
     }

@@ -9,11 +9,11 @@ import numpy as np
 from .._common.typing import Array, Labels
 from ..engines.base import Engine, RawRows, median
 from ..passes.state import State, Stats
-from .base import FlowCost, Flowing, Items, Moving, Pairs, Splitting, between, each_center
+from .base import FlowCost, Flowing, Items, Metric, Moving, Pairs, Splitting, between, each_center
 from .few import EuclideanCost
 
 
-class Euclidean(Splitting, Moving, Flowing):
+class Euclidean(Splitting, Moving, Metric, Flowing):
     """Frame: x − ref, with ref in the midst of the items."""
 
     turnable = True
@@ -75,7 +75,7 @@ class Euclidean(Splitting, Moving, Flowing):
         inner = items.rows.dot(directions)
         return inner - np.einsum("ij,ij->i", centers, directions).astype(inner.dtype)[:, None]
 
-    def change(self, inner: Array, projections: Array, step: Array) -> Array:
+    def change(self, inner: Array, projections: Array, step: Array, centers: Array, directions: Array) -> Array:
         # ‖x − y − tψ‖² − ‖x − y‖² = t (t − 2 (x − y)·ψ)
         return step[:, None] * (step[:, None] - 2 * projections)
 
@@ -92,22 +92,25 @@ class Euclidean(Splitting, Moving, Flowing):
     def flow_cost(self, points: Array, weight: Array) -> FlowCost:
         return EuclideanCost(points, weight)
 
-    def join(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
+    def join(self, items: Items, pairs: Pairs, centers: Array, mass: Array, cost: Array) -> Array:
         # ω m / (m + ω) ‖x − y‖²
         total = np.maximum(mass[:, None] + items.weight, np.finfo(float).tiny)
         return items.weight * np.maximum(pairs.distance, 0) * (mass[:, None] / total)
 
-    def leave(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
+    def leave(self, items: Items, pairs: Pairs, labels: Labels, centers: Array, mass: Array, cost: Array) -> Array:
         # ω m / (m − ω) ‖x − y‖²; an item alone in its component leaves nothing behind
-        least = np.maximum(1e-12 * mass, np.finfo(float).tiny)[:, None]
-        rest = np.maximum(mass[:, None] - items.weight, least)
-        return np.minimum(items.weight * np.maximum(pairs.distance, 0) * mass[:, None] / rest, cost[:, None])
+        least = np.maximum(1e-12 * mass, np.finfo(float).tiny)[labels]
+        rest = np.maximum(mass[labels] - items.weight, least)
+        return np.minimum(items.weight * np.maximum(pairs.of(labels).distance[0], 0) * mass[labels] / rest, cost[labels])
 
     def least_cost(self, points: Array, weight: Array) -> float:
         mean = weight @ points / max(float(weight.sum()), np.finfo(float).tiny)
         return float(weight @ np.square(points - mean).sum(axis=1))
 
+    def apart(self, centers: Array) -> Array:
+        return between(centers)
+
     def merge(self, centers: Array, mass: Array, cost: Array) -> Array:
         # m_j m_l / (m_j + m_l) ‖y_j − y_l‖²
         total = np.maximum(mass[:, None] + mass, np.finfo(float).tiny)
-        return mass[:, None] * mass / total * between(centers)
+        return mass[:, None] * mass / total * self.apart(centers)

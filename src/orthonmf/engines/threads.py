@@ -22,6 +22,7 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from .._common.arithmetic import ERRORS
 from ..progress import beat
+from .journal import Journal
 
 
 class TimeLimitReached(Exception):
@@ -235,6 +236,8 @@ class ThreadTeam(ExitStack):
         Seconds before the deadline that are kept back: no block is begun in them, except ``unhurried``.
     passes : int
         Made by all engines that have this team: over the data, and over samples of them.
+    journal : Journal or None
+        Answers passes of these engines that were made before.
     """
 
     def __init__(self, n_jobs: int | None = 1, deadline: float | None = None) -> None:
@@ -243,6 +246,7 @@ class ThreadTeam(ExitStack):
         self.deadline = deadline
         self.reserve = 0.0
         self.passes = 0
+        self.journal: Journal | None = None
         self._hurried = True
         self._process: _Process | None = None
         self._workers: _Workers | None = None

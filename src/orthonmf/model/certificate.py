@@ -14,14 +14,17 @@ from typing import Any
 import numpy as np
 
 from .._common.typing import Array, Labels
-from ..distortion.base import Distortion
+from ..distortion.base import Distortion, Metric
 from ..engines.base import Engine, doubled
 from ..passes.audit import Audit, AuditSums
+from ..passes.base import Found
+from ..passes.hard import Margins
 from ..passes.raw import Residual, Scalar
 from ..search.bounded.assigner import Bounded, ItemCosts, load_gap
 from ..search.bounded.base import loads
 from ..search.bounded.bounds import Bounds
-from ..search.partition import ITEM_ROUNDINGS, NEGLIGIBLE
+from ..search.partition import ITEM_ROUNDINGS, NEGLIGIBLE, item_rounding
+from ..search.proof import CONCLUSIVE, separation
 from .eckart_young import lower_bound
 
 # Eigenvalues of a matrix of side s take as long as this many s³ multiplications of a product of matrices.
@@ -78,6 +81,10 @@ class Certificate:
         Items that are nearer to another component by more than rounding, where each should be in its nearest.
     contradiction : str or None
         The first number of the model that is not what the data, the parameters or the other numbers give, in words.
+    separation : float or None
+        How many times as far apart the components are as a proof asks for: above 1, no other partition into as many components, of
+        whatever sizes, has a smaller error (``optimal``). Most data are not that far apart, and nothing is claimed of them. None where
+        there is one component, or an older version wrote the model.
 
     Examples
     --------
@@ -112,6 +119,12 @@ class Certificate:
     norm: float = 0.0
     misplaced: int = 0
     contradiction: str | None = None
+    separation: float | None = None
+
+    @property
+    def optimal(self) -> bool:
+        """Whether it is proven that no other partition of the items into as many components has a smaller error."""
+        return self.separation is not None and self.separation > CONCLUSIVE
 
     @property
     def orthogonal(self) -> bool:
@@ -138,6 +151,7 @@ class Certificate:
             "all items were counted once": self.conservation <= CONSERVED,
             "the error is not below the lower bound": self.lower_bound is None or self.lower_bound <= self.error * (1 + 1e-6),
             "what the model stores is what the data give": self.contradiction is None,
+            **({"no other partition has a smaller error": True} if self.optimal else {}),
         }
 
     @property
@@ -217,12 +231,26 @@ class Claim:
         return {"labels": engine.hold(self.labels), "scale": engine.hold(self.scale)}
 
 
-def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds | None = None, prices: Array | None = None) -> Certificate:
-    """Recompute every claim of a factorisation from the data; good ``prices`` make the proof under bounds short."""
+def margin_pass(engine: Engine, distortion: Distortion, centers: Array) -> Margins:
+    """What finds the margins of items, for centres in the frame."""
+    # A distance is exact to the rounding of the item's own distance to the reference.
+    return Margins(centers, item_rounding(engine, distortion), float(NEGLIGIBLE * np.finfo(float).eps))
+
+
+def audited(engine: Engine, distortion: Distortion, claim: Claim) -> Found:
+    """The sums of a factorisation, for ``certify``, and the margins of its items: one pass."""
+    exact, centers = doubled(engine), distortion.to_frame(claim.components)
+    rounding, margins = 4 * (NEGLIGIBLE + engine.n_dims) * claim.eps, margin_pass(engine, distortion, centers)
+    work = Audit(distortion, centers, claim.components, rounding, exact.forms_rows and distortion.framed, margins)
+    return exact.run(None, work, claim.columns(exact))
+
+
+def certify(
+    engine: Engine, distortion: Distortion, claim: Claim, audit: AuditSums, bounds: Bounds | None = None, prices: Array | None = None
+) -> Certificate:
+    """Recompute every claim of a factorisation from the data, and what was audited; good ``prices`` make the proof under bounds short."""
     exact, n_components = doubled(engine), len(claim.components)
     centers = distortion.to_frame(claim.components)
-    work = Audit(distortion, centers, claim.components, 4 * (NEGLIGIBLE + engine.n_dims) * claim.eps, formed=exact.forms_rows)
-    audit: AuditSums = exact.run(None, work, claim.columns(exact)).total
     in_time = exact.pass_seconds * _passes_of_bound(exact, n_components) <= engine.team.left()
     rounding = _rounding(exact, claim, audit)
     found = Certificate(
@@ -230,8 +258,8 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
         n_components=n_components,
         nonzeros_per_item=claim.nonzeros_per_item,
         counts=tuple(int(size) for size in audit.sizes),
-        error=float(np.sqrt(audit.residual)),
-        relative_error=float(np.sqrt(audit.residual / audit.energy)) if audit.energy > 0 else 0.0,
+        error=distortion.measure.error(audit.residual),
+        relative_error=distortion.measure.error(audit.residual / audit.energy) if audit.energy > 0 else 0.0,
         lower_bound=lower_bound(exact, distortion, n_components) if in_time else None,
         gap=0.0,
         bounds=bounds,
@@ -240,8 +268,9 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
         stationarity=float(_steps(exact, distortion, claim, centers, audit).max()),
         nonnegative=bool((claim.components >= 0).all() and (claim.scale >= 0).all()),
         conservation=abs(float(audit.mass.sum()) - audit.weight) / audit.weight if audit.weight > 0 else 0.0,
-        norm=float(np.sqrt(audit.energy)),
+        norm=distortion.measure.error(audit.energy),
         misplaced=audit.misplaced if claim.nearest else 0,
+        separation=_separation(distortion, centers, audit),
     )
     if found.free or bounds is None:
         return replace(found, gap=_beyond(audit.gain, rounding, audit))
@@ -249,10 +278,10 @@ def certify(engine: Engine, distortion: Distortion, claim: Claim, bounds: Bounds
     return replace(found, gap=proven if np.isinf(proven) else _beyond(proven * audit.residual, rounding, audit))
 
 
-def squared_error(engine: Engine, claim: Claim) -> float:
-    """Σ w ‖x − scale · center‖², by explicit residuals, in the units of the engine."""
-    found: Scalar = doubled(engine).run(None, Residual(claim.components), claim.columns(engine)).total
-    return found.total
+def error_of(engine: Engine, distortion: Distortion, claim: Claim) -> float:
+    """The error of what is claimed, term by term, in the units of the engine."""
+    found: Scalar = doubled(engine).run(None, Residual(distortion.measure, claim.components), claim.columns(engine)).total
+    return distortion.measure.error(found.total)
 
 
 def _summation(engine: Engine) -> float:
@@ -286,6 +315,17 @@ def _bounded_gap(engine: Engine, distortion: Distortion, claim: Claim, centers: 
     return Bounded(engine, distortion, bounds).gap(centers, claim.labels, prices)
 
 
+def _separation(distortion: Distortion, centers: Array, audit: AuditSums) -> float | None:
+    """How far apart the components are, as ``separation`` says; None where there is one, or distances obey no triangle inequality."""
+    if len(centers) == 1 or not isinstance(distortion, Metric):
+        return None
+    # A residual errs by some roundings of x; a distance of centres, squared, by one for each of their coordinates.
+    size = float(np.einsum("ij,ij->i", centers, centers).max())
+    items = DOUBLE_ROUNDINGS**2 * float(np.finfo(float).eps) ** 2 * max(audit.farthest.reach, float(np.dot(distortion.ref, distortion.ref)))
+    rounding = np.sqrt(items + (DOUBLE_ROUNDINGS + centers.shape[1]) * float(np.finfo(float).eps) * size)
+    return separation(distortion.apart(centers), audit.mass, audit.cost, audit.farthest.own, float(rounding))
+
+
 def _passes_of_bound(engine: Engine, n_components: int) -> float:
     """Roughly how long the lower bound takes, in passes of the audit, which multiplies all items with the centres four times over."""
     side = min(engine.n_items, engine.n_dims)
@@ -298,7 +338,7 @@ def _steps(engine: Engine, distortion: Distortion, claim: Claim, centers: Array,
     mass = np.maximum(audit.mass, np.finfo(float).tiny)
     step = np.linalg.norm(distortion.center(audit.sums, mass) - centers, axis=1)
     # A sum of m terms errs by m ε times their sum, at most m ε √(Σ ω · Σ ω ‖x'‖²); blocks are summed, then added up.
-    size = np.linalg.norm(distortion.to_data(centers), axis=1)
+    size = np.linalg.norm(distortion.to_data(centers) if distortion.flat else centers, axis=1)
     # A centre of features is such a sum as well, X Cᵀ.
     summed = _summation(engine) * (np.sqrt(audit.reach / mass) + (size if claim.summed else 0.0))
     stored = (claim.eps + DOUBLE_ROUNDINGS * float(np.finfo(float).eps)) * size + np.sqrt(engine.n_dims) * claim.center_step

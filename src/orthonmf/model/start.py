@@ -8,10 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._common.typing import Array
-from ..distortion import has_scales
+from ..distortion import loss_of
 from ..engines.base import Engine
 from ..exceptions import InvalidInputError
 from ..search.start import Start
+from .factors import p_root
 
 __all__ = ["given_start", "plain_init"]
 
@@ -56,7 +57,7 @@ def plain_init(init: Any) -> Array | None:
 def _centers(init: Any) -> Array:
     """The centres of a fitted model of samples, in the units of its data."""
     centers: Array = init.components_.astype(np.float64)
-    return centers if has_scales(init.scaling) else centers / np.sqrt(np.where(init._weight > 0, init._weight, 1.0))[:, None]
+    return centers if loss_of(init).scaled else centers / p_root(init._weight, loss_of(init).power)[:, None]
 
 
 def _of_numbers(model: Any, values: Any, engine: Engine) -> Start:
@@ -72,6 +73,8 @@ def _of_numbers(model: Any, values: Any, engine: Engine) -> Start:
 
 def _start(model: Any, centers: Array, engine: Engine) -> Start:
     """From centres in the units of X."""
+    if model.loss != "frobenius":
+        raise InvalidInputError(f"init holds centres; with loss={model.loss!r} expected labels, such as those that a model predicts.")
     if centers.shape[1] != engine.n_dims:
         raise InvalidInputError(f"init has {centers.shape[1]} columns, X has {engine.n_dims} features; expected one column per feature.")
     usable = np.isfinite(centers) & (centers >= 0)
@@ -80,7 +83,7 @@ def _start(model: Any, centers: Array, engine: Engine) -> Start:
         raise InvalidInputError(
             f"init holds {float(centers[row, column])!r} at row {row}, column {column}; centres are finite and nonnegative, as X is."
         )
-    if has_scales(model.scaling):
+    if loss_of(model).scaled:
         if (empty := np.flatnonzero(~centers.any(axis=1))).size:
             raise InvalidInputError(f"Row {empty[0]} of init is all zero; with scaling='item' a centre is a direction, and needs one.")
         return Start(centers=centers / centers.max(axis=1, keepdims=True))  # whose squares cannot overflow

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._common.arithmetic import argmin_of_columns
 from .._common.typing import Array, Labels
 from ..distortion.base import Distortion, scales
 from .base import Additive, Columns, Found
-from .hard import hard_stats
+from .hard import Farthest, Margins, hard_stats
 from .raw import Raw
 
 
@@ -26,16 +27,18 @@ class AuditSums(Additive):
     mass, sizes, sums
         As in ``HardStats``.
     cost : ndarray of shape (n_components,)
-        Σ w ‖x − scale · center‖² with the best scales, by component.
+        Of scale · center in the place of the items, with the best scales, by component.
     reach : ndarray of shape (n_components,)
         Σ ω ‖x'‖² of what was summed to make the centres, by component.
     gain : float
         What every item saves by going to its nearest component.
     misplaced : int
     residual : float
-        Σ w ‖x − scale · center‖² with the scales that are claimed.
+        The same with the scales that are claimed, of all.
     energy : float
-        Σ w ‖x‖².
+        Σ w ‖x‖², or Σ w |x| of counts.
+    farthest : Farthest
+        With ``reach`` the largest ‖x‖² / (ω / w): by how much a rounding of x moves an item, squared.
     """
 
     count: int
@@ -49,6 +52,7 @@ class AuditSums(Additive):
     misplaced: int
     residual: float
     energy: float
+    farthest: Farthest
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ class Audit:
         Σ of p products x'·y' errs by p ε ‖x'‖ ‖y'‖, and ‖y'‖ ≤ ‖x'‖ + √d.
     formed : bool
         Whether the engine forms items in their frame.
+    margins : Margins
+        Column ``margin`` is what it finds.
     """
 
     frame: Distortion
@@ -74,22 +80,24 @@ class Audit:
     components: Array
     rounding: float
     formed: bool
+    margins: Margins
     reads: ClassVar = ("labels", "scale")
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
-        frame, raw, weight, labels, sq = self.frame, items.rows, items.weight, columns["labels"], items.rows.sqnorms()
+        frame, raw, weight, labels, sq = self.frame, items.rows, items.weight, columns["labels"], self.frame.measure.size(items.rows)
         framed = frame.items(raw, weight)
         pairs = framed.pairs(self.centers)
         stats = hard_stats(framed, pairs.of(labels), labels, len(self.centers))
         points, mine = frame.to_data(self.centers), (labels, np.arange(len(labels)))
-        own = raw.residual_sq(scales(frame, pairs.inner[mine], sq), labels, points)
-        nearest = pairs.distance.argmin(axis=0)
+        own = frame.measure.residual(raw, scales(frame, pairs.inner[mine], sq), labels, points)
+        nearest = argmin_of_columns(pairs.distance)
         least = own
         if (nearest != labels).any():
-            best = raw.residual_sq(scales(frame, pairs.inner[nearest, mine[1]], sq), nearest, points)
+            best = frame.measure.residual(raw, scales(frame, pairs.inner[nearest, mine[1]], sq), nearest, points)
             least = np.where(nearest == labels, own, np.minimum(own, best))
         # ω‖x'‖² is in the units of w‖x‖²; where items are not formed, what is summed is as large as they are.
         reach = framed.weight * framed.sq if self.formed else weight * sq
+        relative = np.divide(weight, framed.weight, out=np.zeros_like(framed.weight), where=framed.weight > 0)
         misplaced = weight * (own - least) > self.rounding * (reach + weight * (own + least))
         return Found(
             AuditSums(
@@ -102,7 +110,9 @@ class Audit:
                 reach=np.bincount(labels, reach, len(points)),
                 gain=float(weight @ (own - least)),
                 misplaced=int(np.count_nonzero(misplaced)),
-                residual=float(weight @ raw.residual_sq(columns["scale"], labels, self.components)),
+                residual=float(weight @ frame.measure.residual(raw, columns["scale"], labels, self.components)),
                 energy=float(weight @ sq),
-            )
+                farthest=Farthest.of(relative * own, labels, framed.weight, relative * sq, len(points)),
+            ),
+            {"margin": self.margins.of(pairs, labels, framed.sq)},
         )

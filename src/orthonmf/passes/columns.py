@@ -30,6 +30,7 @@ class Relabelled:
     goals: Labels
     n_components: int
     reads: ClassVar = ("labels", INDEX)
+    changes: ClassVar = "labels"
 
     def after(self, before: Relabelled) -> Relabelled:
         """Both at once: this one has the last word."""
@@ -84,7 +85,7 @@ class ByLabel:
     def __call__(self, items: None, columns: Columns) -> Found:
         labels, weight = columns["labels"], columns[GIVEN_WEIGHT]
         first = np.full(self.n_components, np.iinfo(np.intp).max)
-        np.minimum.at(first, labels[weight > 0], columns[INDEX][weight > 0])
+        first[labels[weight > 0][::-1]] = columns[INDEX][weight > 0][::-1]  # the first item has the last word
         return Found(Belongings(len(labels), np.bincount(labels, weight, self.n_components), first))
 
 

@@ -87,7 +87,10 @@ class HistoryDisplay(Display):
         model = fitted(model)
         history, steps = model.history_, Track.of(model.history_).steps
         if len(steps) < 2:
-            raise InvalidInputError(f"The history holds {len(steps)} temperatures; expected two or more. Fit items that differ.")
+            raise InvalidInputError(
+                f"The history holds {len(steps)} temperatures; expected two or more. Fit items that differ, with schedule=1.05: where "
+                "parts are so far apart that the best partition is proven at once, no temperature is needed, unless it is asked for."
+            )
         columns = {name: np.asarray(history[name])[steps] for name in ("beta", "free_energy", "distortion", "entropy", "n_components")}
         return cls(**columns, critical_betas=criticals(model)).plot(ax=ax, title=title)
 

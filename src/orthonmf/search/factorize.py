@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from .._common.typing import Array, Labels
 from ..distortion.base import Annealed, Distortion
 from ..engines.base import BLIND, Engine
+from ..engines.journal import Journal
 from ..engines.threads import TimeLimitReached
 from ..passes.columns import ByLabel, Renamed
 from ..passes.hard import HardStats
@@ -18,9 +20,10 @@ from ..progress import Monitor, StopRequested, Temperature, plan, plane
 from .anneal import Split
 from .bounded.bounds import Bounds
 from .budget import BUDGET
+from .direct import Direct, best_at_once
 from .job import Job, Request
 from .number import Number
-from .partition import item_points, labelled_pass, nearest_pass
+from .partition import item_points, labelled_pass, nearest_pass, spaced
 from .run import Run, Stage
 from .stages import begun, continued, stages
 from .status import Status
@@ -60,6 +63,8 @@ class Result:
         What speaks for the number of components, where the data decided.
     stability : ndarray of shape (n_components,)
         How often each component comes back in halves of the items; NaN where unknown.
+    certain : bool
+        Whether the labels stay what they are however the centres are rounded.
     """
 
     distinct: Engine
@@ -77,6 +82,7 @@ class Result:
     kkt_residual: float | None = None
     number: Number | None = None
     stability: Array = field(default_factory=lambda: np.zeros(0))
+    certain: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,23 +106,28 @@ def factorize(
     monitor: Monitor,
     progress: Progress | None = None,
     keep: Callable[[Progress], None] | None = None,
+    journal: Journal | None = None,
 ) -> Result:
     """Anneal, refine and order the components; when the time is over or a callback says so, take the best answer so far.
 
     ``progress`` that was written down is continued, on the same items and for the same request. ``keep`` is told of it after every stage;
-    with it, an interrupt ends the search as the time limit does.
+    with it, an interrupt ends the search as the time limit does. ``journal`` answers passes that were made from there on before.
     """
     team = engine.team
     with team.unhurried():  # without a first answer there is nothing to show
+        if progress is None and (direct := best_at_once(engine, request)) is not None:
+            monitor.stage(f"{request.n_components} components far apart: no other partition of {engine.n_items} items is as good")
+            return _proven(direct)
         job = Job.of(engine, request)
         search = begun(job, monitor) if progress is None else continued(job, monitor, progress.run)
     if progress is not None:
         _count_from(job, progress)
     plan(_skipped(job))
     try:
-        for run in stages(job, search):
-            if keep is not None:
-                keep(Progress(run, job.passes, team.passes))
+        with nullcontext() if journal is None else journal.attached(team):
+            for run in stages(job, search):
+                if keep is not None:
+                    keep(Progress(run, job.passes, team.passes))
     except TimeLimitReached:
         search.fault(Status.TIME_LIMIT)
     except StopRequested:
@@ -131,7 +142,7 @@ def factorize(
             search.offer(job.start if search.run.bounds is None else job.start[search.run.bounds.order], None)
         engine.passes = job.passes
         n_points = min(BUDGET.plane_items, 2 + BUDGET.plane_numbers // job.spanned.n_dims)
-        basis = plane(item_points(job.spanned, job.distortion, _spaced(engine.n_items, n_points)))
+        basis = plane(item_points(job.spanned, job.distortion, spaced(engine.n_items, n_points)))
         best = search.run.best
         if job.span is not None:
             best = replace(best, centers=job.span.lifted(best.centers))
@@ -157,6 +168,26 @@ def _count_from(job: Job, progress: Progress) -> None:
     for other in (job.merged, job.spanned, job.distinct):
         other.passes = 0
     job.engine.passes, job.engine.team.passes = progress.passes, progress.all_passes
+
+
+def _proven(best: Direct) -> Result:
+    """The components of the best partition, ordered by mass; no temperature led to them."""
+    engine, distortion, part = best.engine, best.distortion, best.part
+    order = _by_mass(engine, part.labels, part.stats)
+    return Result(
+        distinct=engine,
+        distortion=distortion,
+        centers=np.abs(distortion.to_data(part.centers))[order],
+        labels=_renamed(engine, part.labels, np.argsort(order)),
+        critical_betas=np.zeros(0),
+        temperatures=(),
+        splits=(),
+        plane=np.zeros((part.centers.shape[1], 2)),
+        status=Status.CONVERGED,
+        sentences=Status.CONVERGED.sentence,
+        certain=best.certain,
+        stability=np.full(part.n_components, np.nan),
+    )
 
 
 def _finished(job: Job, run: Run, basis: Array) -> Result:
@@ -211,7 +242,3 @@ def _by_mass(engine: Engine, labels: Any, stats: HardStats) -> Labels:
     first = engine.run(BLIND, ByLabel(len(stats.mass)), {"labels": labels}).total.first
     used = np.flatnonzero(stats.sizes)
     return used[np.lexsort((first[used], -stats.mass[used]))]
-
-
-def _spaced(n_items: int, count: int) -> Labels:
-    return np.unique(np.linspace(0, n_items - 1, min(count, n_items)).astype(np.intp))

@@ -10,7 +10,7 @@ import numpy as np
 from .._common.typing import Array
 from ..distortion import REGISTRY
 from ..distortion.base import Annealed, Distortion, Moving, Splitting, having
-from ..engines.base import Engine, block_weight, mean_sqnorm
+from ..engines.base import Engine, block_weight, mean_size
 from .bounded import solver_needs
 from .bounded.bounds import Bounds, parse_bounds, parse_loads
 from .budget import BUDGET
@@ -37,6 +37,7 @@ class Request:
     persistence: bool
     min_components: int
     max_components: int
+    loss: str
     scaling: str
     growth: float | None
     refine: bool
@@ -79,14 +80,16 @@ class Job:
         The loss in the span: that of all stages but the number of components.
     items : Engine
         What is assigned: the distinct items, or all where bounds count every one.
+    start : ndarray of shape (n_components, n_coordinates) or None
+        The centres that were given to begin from as well, in the frame of ``distortion``.
     annealed : Engine
         What is annealed: the distinct items, or a sample of them.
     counted : Engine
         What is asked for the number of components: as many, in the coordinates of X.
     evidence : float or None
         The effective number of items that are counted; None for a sample.
-    start : ndarray of shape (n_components, n_coordinates) or None
-        The centres that were given to begin from as well, in the frame of ``distortion``.
+    rough : bool
+        Whether these items only stand for others, so that what is found is where another search begins.
     """
 
     request: Request
@@ -102,13 +105,14 @@ class Job:
     counted: Engine
     evidence: float | None
     start: Array | None
+    rough: bool = False
 
     @classmethod
-    def of(cls, engine: Engine, request: Request) -> Job:
+    def of(cls, engine: Engine, request: Request, *, rough: bool = False) -> Job:
         """What is made of the items."""
         request = replace(request, penalty=_penalty(engine, request))
         merged = _distinct(engine)
-        given = _able(REGISTRY[request.scaling].of(merged), request)
+        given = _able(REGISTRY[request.loss, request.scaling].of(merged), request)
         span = Span.of(engine, given) if narrow(engine, given) else None
         spanned, distinct, distortion = engine, merged, given
         if span is not None:
@@ -125,10 +129,11 @@ class Job:
             distinct=distinct,
             distortion=distortion,
             items=distinct if free else spanned,
+            start=None if request.start is None else request.start.framed(spanned, distortion, given, span),
             annealed=annealed,
             counted=annealed if span is None or request.n_components is not None else _annealed(merged, given, request),
             evidence=effective_number(block_weight(engine, slice(0, engine.n_items))) if annealed is distinct else None,
-            start=None if request.start is None else request.start.framed(spanned, distortion, given, span),
+            rough=rough,
         )
 
     @property
@@ -163,14 +168,19 @@ def _distinct(engine: Engine) -> Engine:
 
 def _penalty(engine: Engine, request: Request) -> float:
     """What an item out of a soft bound costs, in the units of the engine; infinite where bounds are hard."""
-    return np.inf if request.capacity_penalty is None else request.capacity_penalty * mean_sqnorm(engine)
+    power = REGISTRY[request.loss, request.scaling].power
+    return np.inf if request.capacity_penalty is None else request.capacity_penalty * mean_size(engine, power)
 
 
 def _annealed(engine: Engine, distortion: Annealed, request: Request) -> Engine:
     """The items that are annealed."""
     asked = request.n_components
-    few = BUDGET.rank_items if asked is None else max(BUDGET.anneal_items, BUDGET.anneal_items_per_component * asked)
-    return coreset(engine, distortion, few, request.seed)
+    return coreset(engine, distortion, BUDGET.rank_items if asked is None else few_items(asked), request.seed)
+
+
+def few_items(n_components: int) -> int:
+    """Items that show so many components."""
+    return max(BUDGET.anneal_items, BUDGET.anneal_items_per_component * n_components)
 
 
 def bounds_for(engine: Engine, request: Request, n_components: int) -> Bounds | None:

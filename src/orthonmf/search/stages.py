@@ -20,10 +20,11 @@ from .budget import BUDGET
 from .job import Job, Request
 from .number import number_of_components
 from .partition import Free, Partition, alternate, finest, many, nearest_pass, opened, refilled, sharpened, spread
-from .refine import gains, refine, rehearsed, separated
+from .refine import gains, moved, refine, rehearsed, separated
 from .run import Answer, Run, Search, Stage
 from .sampling import coreset, unweighted
 from .schedule import Adaptive, Geometric, Schedule
+from .sketch import Sketch, wide
 from .status import Status
 from .transitions import MIN_PERSISTENCE, most_persistent, persistence
 
@@ -115,6 +116,8 @@ def _anneal(job: Job, search: Search) -> Stage:
     """The start of the search: components that the annealing tells apart."""
     phase("annealing")
     small, distortion, request = job.annealed, job.distortion, job.request
+    if _sketchable(job, search, job.wanted) and request.n_components is not None and request.growth is None:
+        return _sketched(job, search, Stage.ANNEALING)
     asked, reached = request.n_components, request.n_components or request.max_components
     careful = asked is None or request.growth is not None
     if search.run.number is not None:
@@ -206,7 +209,36 @@ def _place(job: Job, search: Search) -> Stage:
     if bounds is not None and _far_out(job, search, bounds):
         return Stage.WITHIN_BOUNDS
     search.monitor.stage(f"refining {len(search.run.centers)} components on {engine.n_items} items")
-    return Stage.SAMPLES
+    return _sketched(job, search, Stage.PLACES) if _sketchable(job, search, len(centers)) else Stage.SAMPLES
+
+
+def _sketchable(job: Job, search: Search, n_components: int) -> bool:
+    """Whether free components are sought in a sketch of the items first."""
+    return job.request.refine and search.run.bounds is None and n_components > 1 and wide(job.distinct, n_components)
+
+
+def _sketched(job: Job, search: Search, begin: Stage) -> Stage:
+    """The best components in a sketch of the items, which has the same stages, from ``begin`` on; what is left is to refine them."""
+    run, wanted = search.run, job.wanted if begin is Stage.ANNEALING else len(search.run.centers)
+    sketch = Sketch.of(job.distinct, job.distortion, wanted, job.request.seed)
+    small = Job.of(sketch.engine, replace(job.request, n_components=wanted), rough=True)
+    found = begun(small, search.monitor)
+    found.put(stage=begin)
+    if begin is Stage.PLACES:
+        found.put(centers=small.distortion.to_frame(sketch.seen(run.centers)))
+
+    def lifted(centers: Array) -> Array:
+        return sketch.lifted(small.distortion.to_data(centers))
+
+    try:
+        for rough in stages(small, found):
+            if rough.stage is Stage.ALL_ITEMS:
+                break
+    finally:  # where the fit is stopped, this is what it has found
+        search.put(sketch=(lifted(found.run.best.centers), None))
+    temperatures = tuple(replace(each, centers=lifted(each.centers)) for each in rough.temperatures)
+    search.put(centers=lifted(rough.centers), temperatures=run.temperatures + temperatures, splits=run.splits + rough.splits)
+    return Stage.ALL_ITEMS
 
 
 def _far_out(job: Job, search: Search, bounds: Bounds) -> bool:
@@ -233,7 +265,7 @@ def _sample(job: Job, search: Search) -> Stage:
     What is better on a sample is tried on all items, and each sample begins at the best of them so far: more time is never worse.
     """
     engine, distortion, run = job.distinct, job.distortion, search.run
-    if run.n_samples == len(BUDGET.search_items) or BUDGET.search_items[run.n_samples] >= engine.n_items:
+    if not _sampled(job, run.n_samples, len(run.centers)):
         return Stage.ALL_ITEMS
     phase("searching on samples")
     free = search if run.bounds is None else Search(Run(run.free or Answer(run.centers)), Free(engine, distortion).assigned, search.monitor)
@@ -243,6 +275,15 @@ def _sample(job: Job, search: Search) -> Stage:
     best = free.run.best
     search.put(centers=best.centers, free=None if run.bounds is None else best, n_samples=run.n_samples + 1)
     return Stage.SAMPLES if gained else Stage.ALL_ITEMS  # nor will larger samples gain much
+
+
+def _sampled(job: Job, n_samples: int, n_components: int) -> bool:
+    """Whether a sample comes next: a sketch is searched even where it has no more items, and only the first sample at any price."""
+    if n_samples == len(BUDGET.search_items):
+        return False
+    n_items, first = BUDGET.search_items[n_samples], n_samples == 0
+    dear = n_items * n_components * (job.distinct.n_dims + 10) > BUDGET.sample_work
+    return (n_items < job.distinct.n_items or (job.rough and first)) and (first or not dear)
 
 
 def _sample_search(few: Engine, job: Job, search: Search, centers: Array, *, first: bool) -> bool:
@@ -259,7 +300,7 @@ def _sample_search(few: Engine, job: Job, search: Search, centers: Array, *, fir
     if first and not separated(few, job.distortion, start):
         start = _fresh(few, job, search, start) or start
     best, tried, passes, in_vain = start, None, 0, 0
-    for best in gains(few, job.distortion, start):
+    for best in gains(few, job.distortion, start, BUDGET.sketch_gain if job.rough else BUDGET.sample_gain):
         if (few.passes - passes) * few.n_items >= job.distinct.n_items:
             before = search.run.best
             search.propose(best.centers)
@@ -280,7 +321,7 @@ def _fresh(few: Engine, job: Job, search: Search, start: Partition) -> Partition
     for centers in far_apart(few, job.distortion, start.n_components, BUDGET.sample_starts, job.request.seed):
         part = alternate(few, job.distortion, centers, max_passes=job.request.max_iter)
         if part is not None and part.cost < start.cost:
-            if many(job.distinct):
+            if job.rough or many(job.distinct):
                 return part
             whole = _alternated(Free(job.distinct, job.distortion, search.keep), job.request, centers)
             return None if whole is None else _alternated(Free(few, job.distortion), job.request, whole.centers)
@@ -295,7 +336,8 @@ def _all_items(job: Job, search: Search) -> Stage:
     part = _alternated(assigner, job.request, centers)
     if part is not None and not part.at_rest:
         search.fault(Status.ALTERNATION)
-    part = assigner.assigned(refilled(engine, distortion, centers)) if part is None else refine(engine, distortion, part, assigner)
+    better = moved if _sketchable(job, search, len(centers)) else refine  # a sketch was searched for swaps
+    part = assigner.assigned(refilled(engine, distortion, centers)) if part is None else better(engine, distortion, part, assigner)
     search.put(centers=sharpened(engine, distortion, part))
     return Stage.WITHIN_BOUNDS
 
