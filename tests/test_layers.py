@@ -12,7 +12,7 @@ SOURCE = Path(orthonmf.__file__).parent
 FLOORS = [
     {"", "exceptions"},  # the package itself imports nothing before it is asked for
     {"_common"},
-    {"progress", "bars", "sources"},
+    {"progress", "sources"},
     {"passes.base", "passes.raw", "passes.state", "passes"},  # the package itself is empty
     {"engines"},
     {"distortion"},

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from orthonmf import ONMF, progress
-from orthonmf.bars import bar
 from orthonmf.progress import StopRequested, listening, plane
+from orthonmf.progress.bars import bar
 
 X = np.array([[1.0, 0.0], [2.0, 0.1], [0.0, 1.0], [0.1, 3.0]])
 
@@ -80,7 +80,7 @@ def moments(model, data):
 @pytest.fixture
 def at_once(monkeypatch):
     """Every report is passed on."""
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "TOLD_EVERY", 0.0)
 
 
 FITS = {
@@ -141,7 +141,7 @@ def test_every_phase_is_told_and_the_share_never_falls(name, at_once):
 def test_reports_come_no_faster_than_the_eye_follows():
     heard = moments(ONMF(6), problem(300))
     within = [b.seconds - a.seconds for a, b in pairwise(heard) if a.phase == b.phase]
-    assert all(gap >= progress.EVERY for gap in within)
+    assert all(gap >= progress.TOLD_EVERY for gap in within)
 
 
 def test_who_listens_changes_no_bit(at_once):

@@ -205,7 +205,7 @@ def asked_first(engine, frame):
 @pytest.mark.parametrize("frame", [Line, Euclidean])
 @pytest.mark.parametrize("kind", [as_npy, as_zarr_path], ids=["npy", "zarr"])
 def test_read_once_before_the_search(kind, frame, tmp_path, monkeypatch):
-    monkeypatch.setattr(base, "AHEAD", 0)  # what is read ahead for another thread may be gone when that thread comes
+    monkeypatch.setattr(base, "PIECES_AHEAD", 0)  # what is read ahead for another thread may be gone when that thread comes
     X = matrix()
     X[0] *= 8  # the largest numbers come first
     path = kind(tmp_path, X)

@@ -1,4 +1,4 @@
-"""The options that several commands share, and what their words mean."""
+"""The options of commands, and what their words mean."""
 
 from __future__ import annotations
 
@@ -53,6 +53,19 @@ Orthogonal = Annotated[str, typer.Option(help="What belongs to one component: sa
 Scaling = Annotated[str, typer.Option(help="item: each item has a scale of its own. none: all items of a component share one.")]
 Loss = Annotated[str, typer.Option(help="frobenius: squared differences. kullback-leibler: for counts.")]
 MaxComponents = Annotated[int | None, typer.Option(help="Where auto stops looking; 32 by default.")]
+NComponents = Annotated[
+    str,
+    typer.Option(
+        "-k",
+        "--components",
+        help="Number of components; auto: as many as the data support; persistence: the number that lasts longest as β grows.",
+        metavar="auto|persistence|K",
+    ),
+]
+Capacity = Annotated[str | None, typer.Option(help="Most items in a component: 18, a fraction 0.35, or one for each, 10,20,30.")]
+Checkpoint = Annotated[
+    Path | None, typer.Option(help="Folder for checkpoints: the same command with the same folder carries on a fit that was stopped.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]

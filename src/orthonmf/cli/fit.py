@@ -57,16 +57,8 @@ def fit(
     *,
     context: typer.Context,
     data: options.Data,
-    n_components: Annotated[
-        str,
-        typer.Option(
-            "-k",
-            "--components",
-            help="Number of components; auto: as many as the data support; persistence: the number that lasts longest as β grows.",
-            metavar="auto|persistence|K",
-        ),
-    ] = "auto",
-    capacity: Annotated[str | None, typer.Option(help="Most items in a component: 18, a fraction 0.35, or one for each, 10,20,30.")] = None,
+    n_components: options.NComponents = "auto",
+    capacity: options.Capacity = None,
     min_size: Annotated[str | None, typer.Option(help="Fewest items in a component, in the same forms.")] = None,
     orthogonal: options.Orthogonal = "samples",
     scaling: options.Scaling = "item",
@@ -74,9 +66,7 @@ def fit(
     max_components: options.MaxComponents = None,
     init: options.Init = None,
     time_limit: Annotated[float | None, typer.Option(help="Seconds after which the best answer so far is taken.")] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="Folder for checkpoints: the same command with the same folder carries on a fit that was stopped.")
-    ] = None,
+    checkpoint: options.Checkpoint = None,
     wanted: Taken,
     normalize: options.Normalize = None,
     form: Annotated[str, typer.Option("--format", help="Of the tables: csv or parquet.")] = "csv",

@@ -152,7 +152,23 @@ class _Blind:
 BLIND = _Blind()
 
 
-class Engine(ABC):
+class Holder:
+    """Who holds the columns of items: here this process does, as arrays."""
+
+    def near(self) -> Engine:
+        """The same items on an engine whose columns are arrays of this process."""
+        return cast(Engine, self)
+
+    def hold(self, values: Array) -> Any:
+        """An array of this process, (n_items, …), as a column."""
+        return values
+
+    def shown(self, column: Any, dtype: Any) -> Any:
+        """A column of numbers of this type as the user gets it: an array of this process, unless the items are too many for one."""
+        return host(column)
+
+
+class Engine(Holder, ABC):
     """Blocks of items, and sums over them.
 
     Parameters
@@ -307,18 +323,6 @@ class Engine(ABC):
         if frame is not BLIND:
             self.passes += 1
             self.team.passes += 1
-
-    def near(self) -> Engine:
-        """The same items on an engine whose columns are arrays of this process."""
-        return self
-
-    def hold(self, values: Array) -> Any:
-        """An array of this process, (n_items, …), as a column."""
-        return values
-
-    def shown(self, column: Any, dtype: Any) -> Any:
-        """A column of numbers of this type as the user gets it: an array of this process, unless the items are too many for one."""
-        return host(column)
 
     def _seen(self, frame: Framing | None, work: Pass, columns: Columns, where: slice) -> tuple[Any, Columns]:
         """Of one block, what a pass sees: its items in a frame, or as they were given where that is None, and the columns that it reads."""

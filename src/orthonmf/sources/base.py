@@ -19,7 +19,7 @@ from ..exceptions import InvalidInputError
 # A piece is whole stored chunks of about so many bytes; so many bytes of pieces are held, and so many pieces are read ahead.
 PIECE_BYTES = 8 << 20
 HELD_BYTES = 64 << 20
-AHEAD = 2
+PIECES_AHEAD = 2
 # Buffers that are kept for the next pieces.
 SPARE = 4
 # What is no larger is loaded: it would be held anyway.
@@ -107,7 +107,7 @@ class Stored:
         self._entry_bytes = given.itemsize * int(np.prod(self.shape[1:], dtype=np.int64))
         self._longest = int(np.diff(medium.borders).max(initial=0)) * self._entry_bytes
         # Every core may be at another piece.
-        self._n_held = max(HELD_BYTES // max(self._longest, 1), (os.cpu_count() or 1) + AHEAD)
+        self._n_held = max(HELD_BYTES // max(self._longest, 1), (os.cpu_count() or 1) + PIECES_AHEAD)
         self._pieces: OrderedDict[int, _Piece] = OrderedDict()
         self._spare: list[Array] = []
         self._lock = Lock()
@@ -206,7 +206,7 @@ class Stored:
                 found[places] = self._piece(number, ahead=0)[index[places] - self.medium.borders[number]]
         return found
 
-    def _piece(self, number: int, ahead: int = AHEAD) -> Array:
+    def _piece(self, number: int, ahead: int = PIECES_AHEAD) -> Array:
         """The numbers of a piece; those that follow are being read meanwhile."""
         with self._lock:
             piece, mine = self._begun(number)

@@ -9,7 +9,7 @@ from datetime import timedelta
 from html import escape
 from typing import Any
 
-from .progress import Moment, listening
+from . import Moment, listening
 
 __all__ = ["bar"]
 
@@ -27,7 +27,7 @@ def bar() -> Iterator[None]:
     Examples
     --------
     >>> from orthonmf import ONMF
-    >>> from orthonmf.bars import bar
+    >>> from orthonmf.progress.bars import bar
     >>> with bar():
     ...     model = ONMF(2).fit([[1.0, 0.0], [2.0, 0.1], [0.0, 1.0], [0.1, 3.0]])
     """

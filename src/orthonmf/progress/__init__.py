@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ._common.typing import Array
+from .._common.typing import Array
 
 __all__ = [
     "CallbackSupport",
@@ -166,7 +166,7 @@ PHASES = {
     "certifying": 4.0,
 }
 # Seconds between two moments, at least: what the eye can follow. While less than this share is done, the time left is not told.
-EVERY, TOO_LITTLE = 0.1, 0.02
+TOLD_EVERY, TOO_LITTLE = 0.1, 0.02
 
 
 class Course:
@@ -200,7 +200,7 @@ class Course:
 
     def beat(self) -> None:
         """Something was computed."""
-        if self._listeners and monotonic() - self._told >= EVERY:
+        if self._listeners and monotonic() - self._told >= TOLD_EVERY:
             self._tell()
 
     def _tell(self) -> None:
