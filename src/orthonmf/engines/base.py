@@ -424,7 +424,7 @@ def resized(engine: AnyEngine, frame: Framing, size: Array) -> AnyEngine:
     weight = np.divide(1.0, size, out=np.zeros_like(size), where=size > np.finfo(float).tiny)
     other = reweighted(engine, weight)
     for (each, start), items in engine._kept.items():
-        if each is frame:
+        if each is frame and start >= 0:  # numbers alone are found again
             where = slice(start, start + len(items))
             other._kept[each, start] = replace(items, weight=weight[where] * size[where])
     return other
