@@ -34,7 +34,7 @@ def test_two_groups_by_hand(matrix, tmp_path, capfd):
     out, err = capfd.readouterr()
     assert "4 × 3: 2 components of samples. Converged. 2 components stand out" in out
     assert "2 samples   b, a" in out
-    assert "9 of 9 claims" in out
+    assert "10 of 10 claims" in out
     assert out.endswith(f"open {tmp_path / 'parts' / 'report.html'}\n")
     assert err == ""  # no bar where there is no terminal
 
@@ -233,3 +233,19 @@ def test_a_stamp_is_written_where_it_is_asked_for(matrix, tmp_path):
     assert made["Date"] in before
     assert main(["report", str(tmp_path / "parts"), str(matrix), "--force"]) == 0
     assert report.read_text(encoding="utf-8") == before
+
+
+def test_counts_by_their_own_loss(matrix, tmp_path, capfd):
+    parts = tmp_path / "parts"
+    assert main(["fit", str(matrix), "-k", "2", "--loss", "kullback-leibler", "--out", str(parts), "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert found["asked"]["loss"] == "kullback-leibler"
+    rows = [line.split(",") for line in (parts / "assignments.csv").read_text().splitlines()]
+    assert [float(row[2]) for row in rows[1:]] == pytest.approx([3, 6, 3, 5.1])  # the sum of each
+    report = (parts / "report.html").read_text()
+    assert "Kullback–Leibler divergence, for counts" in report
+    assert "divergence for each count" in report
+    assert "relative error" not in report
+    assert main(["verify", str(parts), str(matrix)]) == 0
+    assert main(["fit", str(matrix), "--loss", "poisson", "--out", str(parts), "--force"]) == 2
+    assert "loss='poisson'" in capfd.readouterr().err
