@@ -16,8 +16,9 @@ __all__ = ["GRAM_SIDE", "GRAM_WORK", "lower_bound", "smaller_gram"]
 # Largest side of the Gram matrix whose eigenvalues give the bound (a second of work, 32 MiB), and the most multiplications that form it:
 # three seconds of one core. Beyond either there is no bound.
 GRAM_SIDE, GRAM_WORK = 2000, 1e11
-# Numbers of a block of rows from which a part of the Gram matrix is formed: enough that forming it outweighs adding it up.
-GRAM_BYTES = 32 << 20
+# A block of rows from which a part of the Gram matrix is formed stays in a core's cache, but has this many rows for each column, so that
+# forming the part outweighs adding it up, and is no larger than this. A million rows of 64 took 0.12 s instead of 0.32.
+GRAM_BYTES, GRAM_ROWS, MAX_GRAM_BYTES = 1 << 20, 2, 32 << 20
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def smaller_gram(engine: Engine, ref: Array | None) -> _Gram:
     """Inner products of the weighted items about ``ref``, or of their dimensions, whichever are fewer."""
     if engine.n_items < engine.n_dims:
         return _Gram(engine.outer(ref), engine.n_dims)
-    blocks = in_blocks(engine, max(GRAM_BYTES // (8 * engine.n_dims), 1))
+    width = 8 * engine.n_dims
+    blocks = in_blocks(engine, max(min(max(GRAM_BYTES // width, GRAM_ROWS * engine.n_dims), MAX_GRAM_BYTES // width), 1))
     found: GramSum = blocks.run(None, Gram(ref)).total
     return _Gram(found.total, max(where.stop - where.start for where in blocks.slices) + len(blocks.slices))
