@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
@@ -207,14 +208,24 @@ def _real(name: str, X: Array, right: range, scaling: str = "item") -> Problem:
     return Problem(name, np.ascontiguousarray(X, dtype=float), right, scaling, MOST_REAL)
 
 
-def documents() -> Array:
-    """Pieces of the source of some packages of Python's library, as weighted words."""
+def pieces() -> tuple[list[str], list[str]]:
+    """Pieces of the source of some packages of Python's library, and the package of each."""
     library = Path(sysconfig.get_paths()["stdlib"])
-    pieces = []
+    found, packages = [], []
     for path in sorted(path for name in PACKAGES for path in (library / name).glob("*.py")):
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        pieces += ["\n".join(lines[start : start + DOCUMENT_LINES]) for start in range(0, len(lines), DOCUMENT_LINES)]
-    X = TfidfVectorizer(token_pattern=r"[a-z]{3,}", min_df=5, max_df=0.5, max_features=1000, sublinear_tf=True).fit_transform(pieces)
+        found += ["\n".join(lines[start : start + DOCUMENT_LINES]) for start in range(0, len(lines), DOCUMENT_LINES)]
+        packages += [path.parent.name] * (len(found) - len(packages))
+    return found, packages
+
+
+# Words of three letters or more, in five pieces at least and half of them at most.
+WORDS: dict[str, Any] = {"token_pattern": r"[a-z]{3,}", "min_df": 5, "max_df": 0.5, "max_features": 1000}
+
+
+def documents() -> Array:
+    """Pieces of the source of some packages of Python's library, as weighted words."""
+    X = TfidfVectorizer(**WORDS, sublinear_tf=True).fit_transform(pieces()[0])
     return X[np.asarray(X.sum(axis=1))[:, 0] > 0].toarray()
 
 

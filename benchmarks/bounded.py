@@ -56,7 +56,7 @@ def best_restart(problem: Bounded) -> float:
     k, unit = given["n_components"], 2.0 ** np.ceil(np.log2(problem.X.max()))
     with ThreadTeam(1) as team:
         engine = DenseEngine(X / unit, team=team)
-        distortion = REGISTRY[given["scaling"]].of(engine)
+        distortion = REGISTRY["frobenius", given["scaling"]].of(engine)
         bounds = parse_bounds(given["capacity"], given["min_size"], k, len(X))
         if bounds is None:
             raise ValueError("the problems of this part are bounded")

@@ -109,7 +109,7 @@ def cluster(n_workers: int, **options: Any) -> Any:
 
 def passes(engine: Engine) -> tuple[float, float]:
     """Milliseconds of a hard and of a soft pass."""
-    distortion = REGISTRY["none"].of(engine)
+    distortion = REGISTRY["frobenius", "none"].of(engine)
     centers = distortion.to_frame(np.random.default_rng(1).gamma(2.0, 1.0, (N_COMPONENTS, N_DIMS)) * 2.0**engine.shift)
     labels: Any = None
 

@@ -273,7 +273,7 @@ def p_value(X: Array, labels: Labels, seed: int) -> float:
     """Of the labels, for the positions of the items; 1 where no direction carries more than noise."""
     with ThreadTeam(1) as team:
         engine = DenseEngine(X, None, shift=0, team=team)
-        cloud = next(iter(clouds_of(engine, REGISTRY["none"].of(engine), 16, float(len(X)))), None)
+        cloud = next(iter(clouds_of(engine, REGISTRY["frobenius", "none"].of(engine), 16, float(len(X)))), None)
     return 1.0 if cloud is None else gain_test(cloud, labels[cloud.used], seed)
 
 

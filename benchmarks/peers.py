@@ -46,14 +46,16 @@ COLUMNS = (
 )
 
 
-def documents(n_items: int) -> sparse.csr_array:
-    """Counts of words: half of each document from the hundred words of its topic, half from all, few of which are frequent."""
+def documents(
+    n_items: int, n_words: int = WORDS, topics: int = TOPICS, length: int = LENGTH, own_words: int = OWN_WORDS
+) -> sparse.csr_array:
+    """Counts of words: half of each document from the words of its topic, half from all, few of which are frequent."""
     rng = np.random.default_rng(0)
-    own = np.stack([rng.choice(WORDS, OWN_WORDS, replace=False) for _ in range(TOPICS)])
-    rows, topic = np.repeat(np.arange(n_items), LENGTH), rng.integers(TOPICS, size=n_items)
-    common = (WORDS * rng.random(len(rows)) ** 3).astype(int)
-    words = np.where(rng.random(len(rows)) < 0.5, own[topic[rows], rng.integers(OWN_WORDS, size=len(rows))], common)
-    X = sparse.csr_array((np.ones(len(rows), np.float32), (rows.astype(np.int32), words.astype(np.int32))), shape=(n_items, WORDS))
+    own = np.stack([rng.choice(n_words, own_words, replace=False) for _ in range(topics)])
+    rows, topic = np.repeat(np.arange(n_items), length), rng.integers(topics, size=n_items)
+    common = (n_words * rng.random(len(rows)) ** 3).astype(int)
+    words = np.where(rng.random(len(rows)) < 0.5, own[topic[rows], rng.integers(own_words, size=len(rows))], common)
+    X = sparse.csr_array((np.ones(len(rows), np.float32), (rows.astype(np.int32), words.astype(np.int32))), shape=(n_items, n_words))
     X.sum_duplicates()  # indices of 32 bits: KMeans reads no others
     return X
 

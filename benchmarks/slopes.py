@@ -85,7 +85,7 @@ def soft(size: Size, X: Array) -> float:
 def _pass_seconds(size: Size, X: Array, work: Callable[[Array], object]) -> float:
     with ThreadTeam(size.threads) as team:
         engine = engine_class("compiled" if available("compiled") else "dense").of(X, None, None, 0, team)
-        frame = REGISTRY["item"].of(engine)
+        frame = REGISTRY["frobenius", "item"].of(engine)
         centers = item_points(engine, frame, np.arange(size.k))
         return median_seconds(lambda: engine.run(frame, work(centers)))  # type: ignore[arg-type]
 

@@ -73,10 +73,12 @@ PLOTS: dict[str, Callable[[], Any]] = {
 
 # Name: (report, width, height, part of the page at the top, colours, pixels per point).
 SHOTS: dict[str, tuple[str, int, int, str, str, float]] = {
-    "report-light": ("nested", 1100, 1000, "body", "light", 1.5),
+    "report-light": ("digits", 1100, 1000, "body", "light", 1.5),
     "report-annealing": ("nested", 1100, 660, "#annealing", "light", 1.5),
-    "report-dark": ("digits", 1100, 1000, "#annealing", "dark", 1.5),
-    "report-phone": ("digits", 360, 800, "#annealing", "light", 2.0),
+    "report-dark": ("digits", 1100, 1000, "#items", "dark", 1.5),
+    "report-data": ("digits", 1100, 960, "#data", "light", 1.5),
+    "report-number": ("nested", 1100, 1000, "#number", "light", 1.5),
+    "report-phone": ("digits", 390, 844, "#items", "light", 2.0),
     "report-certificate": ("digits", 1100, 720, "#certificate", "light", 1.5),
 }
 
@@ -90,11 +92,13 @@ def save_plot(name: str) -> None:
 
 def write_reports(folder: Path) -> None:
     """The reports that are photographed."""
-    write_report(nested()[1], folder / "nested.html", title="Four groups of four clusters")
+    X, found = nested()
+    write_report(found, folder / "nested.html", X=X, title="Four groups of four clusters")
     data, model = digits()
     write_report(
         model,
         folder / "digits.html",
+        X=data.data,
         title="Handwritten digits, in parts of bounded size",
         feature_names=[f"row {i // 8 + 1}, column {i % 8 + 1}" for i in range(64)],
         item_names=[f"image {i} (a {digit})" for i, digit in enumerate(data.target)],

@@ -20,11 +20,11 @@ def cloud_of_items(X: np.ndarray, scaling: str = "none", most: int = 16) -> Clou
     """The cloud of the rows of X."""
     with ThreadTeam(1) as team:
         engine = DenseEngine(np.asarray(X, dtype=float), None, shift=0, team=team)
-        return next(iter(clouds_of(engine, REGISTRY[scaling].of(engine), most, effective_number(np.ones(len(X))))), None)
+        return next(iter(clouds_of(engine, REGISTRY["frobenius", scaling].of(engine), most, effective_number(np.ones(len(X))))), None)
 
 
 def number_of(X: np.ndarray, scaling: str = "none", most: int = 16) -> Number:
     """How many components the rows of X have."""
     with ThreadTeam(1) as team:
         engine = DenseEngine(np.asarray(X, dtype=float), None, shift=0, team=team)
-        return number_of_components(engine, REGISTRY[scaling].of(engine), most, effective_number(np.ones(len(X))))
+        return number_of_components(engine, REGISTRY["frobenius", scaling].of(engine), most, effective_number(np.ones(len(X))))

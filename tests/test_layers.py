@@ -12,7 +12,7 @@ SOURCE = Path(orthonmf.__file__).parent
 FLOORS = [
     {"", "exceptions"},  # the package itself imports nothing before it is asked for
     {"_common"},
-    {"progress", "sources"},
+    {"progress", "bars", "sources"},
     {"passes.base", "passes.raw", "passes.state", "passes"},  # the package itself is empty
     {"engines"},
     {"distortion"},
@@ -28,7 +28,7 @@ FLOORS = [
     {"__main__"},
 ]
 # Imported when they are used, because they need an extra, or take long.
-WHEN_USED = {"plot", "report", "cli.app", "engines.kernels"}
+WHEN_USED = {"plot", "report", "cli.app", "engines.kernels", "search.bounded.compiled"}
 
 
 def name_of(path):

@@ -14,7 +14,12 @@ OTHERS = [
     ONMF(max_components=4, orthogonal="features"),
     ONMF(max_components=4, orthogonal="features", scaling="none"),
 ]
-
+# The other loss, given the number so that the checks are short.
+COUNTS = [
+    ONMF(n_components=2, orthogonal=orthogonal, scaling=scaling, loss="kullback-leibler")
+    for orthogonal in ("samples", "features")
+    for scaling in ("item", "none")
+]
 
 pytestmark = pytest.mark.usefixtures("_no_classifier")
 
@@ -43,6 +48,12 @@ def test_scikit_learn_check(estimator, check):
 @pytest.mark.long
 @parametrize_with_checks([ONMF()], expected_failed_checks=expected)
 def test_scikit_learn_check_of_the_default(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.thinned(4)
+@parametrize_with_checks(COUNTS, expected_failed_checks=expected)
+def test_scikit_learn_check_of_counts(estimator, check):
     check(estimator)
 
 

@@ -21,15 +21,15 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 from ._common.arithmetic import own_arithmetic
 from ._common.typing import Array, Labels
 from ._common.validation import check_choice, check_count, check_jobs, check_numbers, check_positive, check_sample_weight, check_seed
-from .distortion import REGISTRY, Distortion, has_scales
+from .distortion import Distortion, loss_of, losses, scalings
 from .engines import REGISTRY as ENGINES
 from .engines import Engine, ThreadTeam
 from .engines.base import digest
-from .engines.layout import Layout, power_of_two
+from .engines.layout import Layout
 from .engines.threads import TimeLimitReached
 from .exceptions import DistributedFitError, InfeasibleCapacityError, InvalidInputError, ModelFormatError, NothingStandsOutWarning
 from .model import storage
-from .model.certificate import Certificate, Claim, audited, certify, squared_error
+from .model.certificate import Certificate, Claim, audited, certify, error_of
 from .model.checkpoint import PARTIAL, Checkpoint, partial
 from .model.departure import asked_bounds, departure
 from .model.factorization import Factorization, named
@@ -37,9 +37,10 @@ from .model.factors import Assigned, Factors, one_per_row, weights
 from .model.invariants import contradiction, malformed
 from .model.posterior import Mixture, fit_mixture, margins, posterior
 from .model.preparation import Preparation
+from .model.start import given_start, plain_init
 from .passes.audit import AuditSums
 from .passes.base import host
-from .progress import CallbackSupport, Monitor, Reporter, history, in_units, with_callbacks
+from .progress import CallbackSupport, Monitor, Reporter, history, in_units, phase, under_way, with_callbacks
 from .search.bounded import REGISTRY as SOLVERS
 from .search.bounded import solver_parameters
 from .search.bounded.assigner import Bounded
@@ -50,7 +51,7 @@ from .search.job import MAX_COMPONENTS, Request
 from .search.sampling import mergeable
 from .search.status import Status
 from .search.transitions import persistence
-from .sources import FEW_BYTES, ON_DISK, StoredColumns, as_dask_array, chunks_of, each_chunk, in_chunks, stored
+from .sources import FEW_BYTES, ON_DISK, StoredColumns, StoredRows, as_dask_array, chunks_of, each_chunk, in_chunks, stored
 
 # Parameters on which no bit of a fit depends.
 UNCHANGING = ("checkpoint", "n_jobs", "time_limit", "verbose")
@@ -98,6 +99,10 @@ class ONMF(CallbackSupport, Factorization):
     scaling : {"item", "none"}, default="item"
         "item": every item keeps a scale of its own, and components are directions. "none": all items of a component share
         one scale, and components are means.
+    loss : {"frobenius", "kullback-leibler"}, default="frobenius"
+        What is minimised: the squared differences of X and T C, or, for counts, Σ x log(x / y) − x + y with y = T C, which is half the
+        deviance of counts that are Poisson. With scaling "item" each item is then its sum times a profile that adds up to one. Where no
+        component has something that a sample has, 1e-9 of what all samples have of it stands for its zero.
     capacity : int, float, array-like or None, default=None
         Most items in a component: an int counts items, a float in (0, 1] is a fraction of them (rounded down), one value for all
         components or one for each. The bound is hard: it is never exceeded.
@@ -105,7 +110,7 @@ class ONMF(CallbackSupport, Factorization):
         Fewest items in a component, in the same forms (fractions are rounded up). No component is left empty, also where this is 0.
     capacity_penalty : float or None, default=None
         None makes the bounds hard. A number makes them soft: each item too many or too few in a component then costs this many times
-        the mean squared norm of an item, and bounds that no partition can meet are no error.
+        the mean squared norm of an item (for counts: the mean sum), and bounds that no partition can meet are no error.
     solver : {"auto", "dual", "cbf"}, default="auto"
         How bounds are met along the annealing: "dual" (the default) by annealed prices, "cbf" by the control-barrier flow of [1]_,
         which holds n × k numbers.
@@ -114,6 +119,10 @@ class ONMF(CallbackSupport, Factorization):
     rounding : {"exact", "nearest"}, default="exact"
         How the relaxed solution becomes labels: by the exact assignment under the bounds, or each item to its most probable
         component, as in [1]_, which may exceed a capacity and is not refined.
+    init : array-like, ONMF or None, default=None
+        A start of your own: centres (n_components, n_features), labels (n_items,) from 0 without gaps, or a fitted model. It is refined as
+        the annealed start is, and the better of the two ends is the answer: never worse than the fit without it, nor than the start itself.
+        It needs n_components to be its number of components. To save time, not quality, set a time_limit.
     schedule : "adaptive" or float, default="adaptive"
         How the inverse temperature β grows: from one critical value to the next, or by a fixed factor above 1.
     refine : bool, default=True
@@ -148,7 +157,8 @@ class ONMF(CallbackSupport, Factorization):
     Attributes
     ----------
     components_ : ndarray of shape (n_components_, n_features)
-        C. Rows have unit norm, except for scaling "none" with samples, where they are √N times the means.
+        C. Rows have unit norm, except for scaling "none" with samples, where they are √N times the means. With loss
+        "kullback-leibler" they have unit sum, or are N times the means.
     labels_ : ndarray of shape (n_items,)
         The component of each sample, or of each feature with ``orthogonal="features"``.
     scale_ : ndarray of shape (n_items,)
@@ -161,7 +171,7 @@ class ONMF(CallbackSupport, Factorization):
         in the objective); 0 where both are 0, 1 where there is one component. An item that bounds keep out of its nearest component has
         d₂ < d₁, and a margin d₂/d₁ − 1 below 0. None in a model that an older version wrote.
     reconstruction_err_ : float
-        Frobenius norm of the weighted residual.
+        Frobenius norm of the weighted residual; with loss "kullback-leibler", the weighted divergence of X from T C.
     levels_ : ndarray
         Numbers of components that stand out, the finest first; the first is ``n_components_`` unless capacities need more. Empty where
         the number was given.
@@ -232,12 +242,14 @@ class ONMF(CallbackSupport, Factorization):
         max_components: int | None = None,
         orthogonal: str = "samples",
         scaling: str = "item",
+        loss: str = "frobenius",
         capacity: Any = None,
         min_size: Any = None,
         capacity_penalty: float | None = None,
         solver: str = "auto",
         solver_options: dict[str, Any] | None = None,
         rounding: str = "exact",
+        init: Any = None,
         schedule: str | float = "adaptive",
         refine: bool = True,
         tol: float = 1e-4,
@@ -254,12 +266,14 @@ class ONMF(CallbackSupport, Factorization):
         self.max_components = max_components
         self.orthogonal = orthogonal
         self.scaling = scaling
+        self.loss = loss
         self.capacity = capacity
         self.min_size = min_size
         self.capacity_penalty = capacity_penalty
         self.solver = solver
         self.solver_options = solver_options
         self.rounding = rounding
+        self.init = init
         self.schedule = schedule
         self.refine = refine
         self.tol = tol
@@ -306,21 +320,23 @@ class ONMF(CallbackSupport, Factorization):
         >>> ONMF(2).fit(X, sample_weight=[1.0, 1.0, 2.0, 2.0]).labels_
         array([1, 1, 0, 0])
         """
-        with self._all_or_nothing(), self._resumable():
+        with self._all_or_nothing(), self._resumable(), under_way():
             self._check_parameters()
-            given, X = X, self._checked(X)
+            given, X = X, self._checked(X, at_once=False)
             validate_data(self, named(given, X), reset=True, skip_check_array=True)
             sample_weight = check_sample_weight(sample_weight, X.shape[0])
             deadline = None if self.time_limit is None else monotonic() + self.time_limit
             with ThreadTeam(self.n_jobs, deadline) as team, closing(team), Reporter(self, X) as listener:
-                engine = self._nearby(self._layout.build(X, sample_weight, team))
+                engine = self._nearby(self._layout.first_seen(X, sample_weight, team))
                 engine.size, total_size = self._sizes(item_size, engine.n_items)
                 monitor = Monitor(self.verbose, listener, self._unit(engine))
                 request = self._request(engine, total_size)
                 with team.unhurried():
-                    self.data_digest_ = digest(engine)
+                    self.data_digest_: str | None = digest(engine)
+                request = replace(request, start=given_start(self, engine, item_size))
                 kept = self._checkpoint(engine, sample_weight, item_size)
-                result = factorize(engine, request, monitor, *((kept.last(), kept.keep) if kept else ()))
+                result = factorize(engine, request, monitor, *((kept.last(), kept.keep, kept.journal()) if kept else ()))
+                phase("certifying")
                 self._mixture = self._mixed(engine, result, request.seed)
                 self._total_size = None if item_size is None else total_size
                 with team.unhurried():
@@ -334,7 +350,10 @@ class ONMF(CallbackSupport, Factorization):
     def _nearby(self, engine: Engine) -> Engine:
         """Few items are searched whole, and bounds need the costs of all items at once."""
         bounded = self.capacity is not None or self.min_size is not None
-        return engine.near() if engine.n_items <= BUDGET.many_items or mergeable(engine) or bounded else engine
+        if engine.n_items <= BUDGET.many_items or mergeable(engine) or bounded:
+            return engine.near()
+        engine.columns_stay = True
+        return engine
 
     @contextmanager
     def _resumable(self) -> Iterator[None]:
@@ -416,7 +435,7 @@ class ONMF(CallbackSupport, Factorization):
         Returns
         -------
         T : ndarray or CSR array of shape (n_samples, n_components_)
-            One nonzero per row for "samples"; X Cᵀ for "features".
+            One nonzero per row for "samples"; X Cᵀ for "features", or with loss "kullback-leibler" the sums of each component's features.
 
         Examples
         --------
@@ -434,7 +453,7 @@ class ONMF(CallbackSupport, Factorization):
             return self._later("transform", X, empty)
         X = self._checked_again(X)
         if self.orthogonal == "features":
-            return np.asarray(X @ self.components_.T)
+            return self._factors.mapped(X)
         assigned = self._assigned(X)
         return one_per_row(assigned.scale, assigned.labels, self.n_components_, sparse=self.sparse_output, dtype=X.dtype)
 
@@ -467,7 +486,8 @@ class ONMF(CallbackSupport, Factorization):
     def predict_proba(self, X: Any) -> Array:
         """How probable each component is for each sample, seen as drawn from equally wide components of unequal size.
 
-        p_ij ∝ π_j exp(−d_ij / 2σ²), with the shares π_j (by sample weight), the width σ and the centres that these probabilities
+        p_ij ∝ π_j exp(−d_ij / 2σ²), or for counts π_j exp(−D_ij / φ) with the divergence D and its dispersion φ, the Pearson statistic per
+        degree of freedom; with the shares π_j (by sample weight), the width σ and the centres that these probabilities
         themselves imply for the data of the fit, found by expectation and maximisation from the fitted components. Where shares are
         unequal, or components overlap, the most probable component of a sample need not be the nearest, which ``predict`` returns.
         Capacities play no part. With scaling "item", a sample that is all zero has no direction: it gets the shares.
@@ -507,9 +527,9 @@ class ONMF(CallbackSupport, Factorization):
         X = self._checked_again(X)
         with ThreadTeam(self.n_jobs) as team, closing(team):
             # Neither the squares of these samples nor those of the centres may overflow; lines have no size.
-            shift = None if has_scales(self.scaling) else min(power_of_two(each, None) for each in (X, self._mixture.centers))
+            shift = None if loss_of(self).scaled else min(self._layout.shift(each, None) for each in (X, self._mixture.centers))
             engine = self._layout.build(X, None, team, shift)
-            mixture = self._mixture.scaled(self._unit(engine))
+            mixture = self._mixture.scaled(*self._mixture_units(engine))
             return posterior(engine, self._factors.distortion(engine), mixture).astype(X.dtype, copy=False)
 
     def _later(self, method: str, X: Any, empty: Any) -> Any:
@@ -567,7 +587,7 @@ class ONMF(CallbackSupport, Factorization):
             return Bounded(engine, distortion, bounds, least=0).assign(centers, None)[0]
 
     def score(self, X: Any, y: Any = None) -> float:
-        """−‖X − T C‖_F with T = transform(X): higher is better.
+        """−‖X − T C‖_F with T = transform(X), or minus the divergence of X from T C, half the deviance: higher is better.
 
         Parameters
         ----------
@@ -591,7 +611,8 @@ class ONMF(CallbackSupport, Factorization):
         X = self._checked_again(X)
         with ThreadTeam(self.n_jobs) as team, closing(team):
             engine = self._layout.build(X, None, team)
-            return -float(np.ldexp(squared_error(engine, self._factors.claim(engine)) ** 0.5, -engine.shift))
+            found = error_of(engine, self._factors.distortion(engine), self._factors.claim(engine))
+            return -float(np.ldexp(found, -engine.shift))
 
     def verify(self, X: Any, sample_weight: Any = None) -> Certificate:
         """Recompute every claim about this model from X, and compare with it every number that the model stores.
@@ -695,10 +716,16 @@ class ONMF(CallbackSupport, Factorization):
         """
         return storage.load(partial(path) if Path(path).is_dir() else path, cls)
 
+    def __sklearn_clone__(self) -> Self:
+        """A clone with the same start: a clone of a model that is one would have forgotten its fit."""
+        cloned: Self = super().__sklearn_clone__()
+        cloned.init = self.init
+        return cloned
+
     # -- validation -------------------------------------------------------------------------------------------------------------
 
-    def _checked(self, X: Any) -> Any:
-        """X with its values checked; on disk or in chunks it stays there if it is large."""
+    def _checked(self, X: Any, *, at_once: bool = True) -> Any:
+        """X with its values checked; on disk or in chunks it stays there if it is large. An array on disk may be checked as it is read."""
         if in_chunks(X):
             return chunks_of(X, self.orthogonal, type(self).__name__)
         found = stored(X)
@@ -711,19 +738,23 @@ class ONMF(CallbackSupport, Factorization):
                 f"X is stored by {'columns' if by_columns else 'rows'}: orthogonal={self.orthogonal!r} would read it whole for each block. "
                 "Write it the other way round once, orthonmf.sources.turned(X, 'turned.npy'), and fit that file."
             )
-        found.check(type(self).__name__)
+        if at_once or isinstance(found, StoredRows):
+            found.check(type(self).__name__)
+        else:
+            found.watch(type(self).__name__)
         return found
 
     @property
     def _layout(self) -> Layout:
-        return Layout(self.orthogonal, self.engine)
+        return Layout(self.orthogonal, self.engine, loss_of(self).power)
 
     def _check_parameters(self) -> None:
         check_count("n_components", self.n_components, least=1, words=("auto", "persistence"))
         if self.max_components is not None:
             check_count("max_components", self.max_components, least=1)
         check_choice("orthogonal", self.orthogonal, ("samples", "features"))
-        check_choice("scaling", self.scaling, tuple(REGISTRY))
+        check_choice("loss", self.loss, losses())
+        check_choice("scaling", self.scaling, scalings(self.loss))
         check_choice("engine", self.engine, ("auto", *ENGINES))
         check_choice("solver", self.solver, ("auto", *SOLVERS))
         solver_parameters(self.solver, self.solver_options)
@@ -747,7 +778,7 @@ class ONMF(CallbackSupport, Factorization):
         if self.checkpoint is None:
             return None
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in UNCHANGING}
-        numbers = {"sample_weight": sample_weight, "item_size": item_size}
+        numbers = {"sample_weight": sample_weight, "item_size": item_size, "init": plain_init(self.init)}
         given = {
             name: None if values is None else sha256(np.asarray(values, float).tobytes()).hexdigest() for name, values in numbers.items()
         }
@@ -790,6 +821,7 @@ class ONMF(CallbackSupport, Factorization):
             persistence=self.n_components == "persistence",
             min_components=least,
             max_components=most,
+            loss=self.loss,
             scaling=self.scaling,
             growth=None if self.schedule == "adaptive" else float(self.schedule),
             refine=self.refine,
@@ -837,24 +869,33 @@ class ONMF(CallbackSupport, Factorization):
         if self.orthogonal == "features" or result.status.stopped:
             return None
         try:
-            return fit_mixture(engine, result.distinct, result.distortion, result.centers, seed).scaled(-self._unit(engine))
+            return fit_mixture(engine, result.distinct, result.distortion, result.centers, seed).scaled(
+                *(-unit for unit in self._mixture_units(engine))
+            )
         except TimeLimitReached:
             return None
 
     @property
     def _factors(self) -> Factors:
-        return Factors(self.orthogonal, self.scaling, self.components_, self._weight, self._reference)
+        return Factors(self.orthogonal, loss_of(self), self.components_, self._weight, self._reference)
 
     def _unit(self, engine: Engine) -> int:
         """d in the units of X is d in the engine's units times 4**−unit, so β is β times 4**unit; a line has no units."""
-        if has_scales(self.scaling):
+        loss = loss_of(self)
+        if loss.scaled:
             return 0
-        return engine.shift if self.orthogonal == "samples" else engine.shift + engine.weight_shift
+        shift = engine.shift * loss.power // 2
+        return shift if self.orthogonal == "samples" else shift + engine.weight_shift
+
+    def _mixture_units(self, engine: Engine) -> tuple[int, int]:
+        """Powers of two between the units of X and of the engine: of the centres of samples, and of their width."""
+        loss = loss_of(self)
+        return 0 if loss.scaled else engine.shift, self._unit(engine) if loss.power == 2 else engine.shift // 2
 
     def _store(self, engine: Engine, result: Result, dtype: Any) -> None:
         """Set the fitted attributes, in the units of X."""
         self.n_iter_, self.n_sample_iter_ = engine.passes, engine.team.passes - engine.passes
-        factors = Factors.of(engine, result, self.orthogonal, self.scaling, dtype)
+        factors = Factors.of(engine, result, self.orthogonal, loss_of(self), dtype)
         self.components_, self._weight, self._reference = factors.components, factors.weight, factors.reference
         self.n_components_ = len(factors.components)
         # Where items are counted, the prices of the best assignment are soon found again.
@@ -866,7 +907,7 @@ class ONMF(CallbackSupport, Factorization):
             assigned = Assigned(host(result.labels), factors.components.max(axis=0))
         self.labels_, self.scale_ = assigned.labels, assigned.scale.astype(dtype)
         self.counts_ = np.bincount(self.labels_, minlength=self.n_components_)
-        if self.orthogonal == "samples" and has_scales(self.scaling):  # an item that is zero is as near to one component as to another
+        if self.orthogonal == "samples" and loss_of(self).scaled:  # an item that is zero is as near to one component as to another
             self._weight = weights(engine, self.labels_, self.n_components_)
         self._bounds = asked_bounds(self, engine) if result.bounds is None else result.bounds
         distortion, claim = self._claimed(engine, Assigned(self.labels_, self.scale_))
@@ -909,4 +950,5 @@ class ONMF(CallbackSupport, Factorization):
         self, engine: Engine, distortion: Distortion, claim: Claim, audit: AuditSums, bounds: Bounds | None, prices: Array | None
     ) -> Certificate:
         """The claims about the items of an engine."""
-        return certify(engine, distortion, claim, audit, bounds, prices).in_units(-engine.shift - engine.weight_shift)
+        weight_shift = engine.weight_shift * 2 // distortion.power
+        return certify(engine, distortion, claim, audit, bounds, prices).in_units(-engine.shift - weight_shift)

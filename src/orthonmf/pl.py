@@ -226,6 +226,7 @@ def _stored(adata: AnnData, key: str) -> ONMF:
         setattr(model, f"{name}_", np.asarray(summary[name]))
     model.history_ = _listed(summary["history"])
     model.status_ = str(summary["status"])
+    model.data_digest_ = summary.get("data_digest")  # an older version stored none
     model.reconstruction_err_ = float(summary["error"])
     model.certificate_ = _certificate(summary["certificate"])
     model._bounds = model.certificate_.bounds

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Any, Self
 
 import numpy as np
@@ -15,14 +16,21 @@ from ._common.typing import Array
 
 __all__ = [
     "CallbackSupport",
+    "Course",
+    "Moment",
     "Monitor",
     "Note",
     "Reporter",
     "StopRequested",
     "Temperature",
+    "at",
+    "beat",
     "history",
     "listening",
+    "phase",
+    "plan",
     "plane",
+    "under_way",
     "with_callbacks",
 ]
 
@@ -79,23 +87,54 @@ class Temperature:
         )
 
 
+@dataclass(frozen=True)
+class Moment:
+    """How far a fit is.
+
+    Attributes
+    ----------
+    phase : str
+        What it does, one of ``PHASES``.
+    detail : str
+        How far that is, such as "37 of 200 swaps"; empty where that is not known.
+    share : float
+        Of the whole fit that is done, as far as anyone can tell; it never falls.
+    seconds : float
+        Since the fit began.
+    left : float or None
+        Seconds that the rest of the whole fit would take at the pace so far; None while too little is done to tell.
+    """
+
+    phase: str
+    detail: str
+    share: float
+    seconds: float
+    left: float | None
+
+
 #: Told of every settled temperature.
 Note = Callable[[Temperature], None]
 _StageListener = Callable[[str], None]
-_listeners: ContextVar[tuple[tuple[Note, _StageListener | None], ...]] = ContextVar("orthonmf_listeners", default=())
+_MomentListener = Callable[[Moment], None]
+_Listeners = tuple[Note | None, _StageListener | None, _MomentListener | None]
+_listeners: ContextVar[tuple[_Listeners, ...]] = ContextVar("orthonmf_listeners", default=())
 
 
 @contextmanager
-def listening(on_temperature: Note, on_stage: _StageListener | None = None) -> Iterator[None]:
+def listening(
+    on_temperature: Note | None = None, on_stage: _StageListener | None = None, on_moment: _MomentListener | None = None
+) -> Iterator[None]:
     """Within the block, hear of every fit in this thread as it goes.
 
     Parameters
     ----------
-    on_temperature : callable
+    on_temperature : callable or None
         Called with the ``Temperature`` that has just settled, β in the units of X. It may raise ``StopRequested`` to end the fit with the
         best answer so far.
     on_stage : callable or None
         Called with a sentence when the annealing is over and another stage begins.
+    on_moment : callable or None
+        Called with a ``Moment`` when a phase begins, and about ten times a second while anything is computed.
 
     Examples
     --------
@@ -107,11 +146,109 @@ def listening(on_temperature: Note, on_stage: _StageListener | None = None) -> I
     >>> heard[0], len(heard) == len(model.history_["beta"])
     (1, True)
     """
-    token = _listeners.set((*_listeners.get(), (on_temperature, on_stage)))
+    token = _listeners.set((*_listeners.get(), (on_temperature, on_stage, on_moment)))
     try:
         yield
     finally:
         _listeners.reset(token)
+
+
+#: What a fit does, in this order, and the share of its time that each takes where it takes place: about the mean of the fits that
+#: ``benchmarks silence`` makes. They are right within a factor of some, which is why the time left is "about".
+PHASES = {
+    "reading": 1.0,
+    "counting components": 60.0,
+    "annealing": 10.0,
+    "searching on samples": 25.0,
+    "refining": 40.0,
+    "meeting the bounds": 60.0,
+    "refining the given start": 40.0,
+    "certifying": 4.0,
+}
+# Seconds between two moments, at least: what the eye can follow. While less than this share is done, the time left is not told.
+EVERY, TOO_LITTLE = 0.1, 0.02
+
+
+class Course:
+    """How far one fit has come, told of by those who work and passed on to those who listen.
+
+    Parameters
+    ----------
+    listeners : tuple of callables
+        Told of every ``Moment``.
+    """
+
+    def __init__(self, listeners: tuple[_MomentListener, ...] = ()) -> None:
+        self._listeners, self._began, self._told = listeners, monotonic(), -np.inf
+        self._plan, self._phase, self._detail, self._part, self._share = dict(PHASES), "reading", "", 0.0, 0.0
+
+    def plan(self, skipped: Iterable[str]) -> None:
+        """Say which phases there will not be."""
+        for each in skipped:
+            self._plan.pop(each, None)
+
+    def enter(self, phase: str) -> None:
+        """Begin a phase."""
+        if phase != self._phase:
+            self._phase, self._detail, self._part = phase, "", 0.0
+            self._tell()
+
+    def at(self, part: float, detail: str) -> None:
+        """So large a part of a phase is done; what begins anew does not fall back."""
+        self._part, self._detail = max(self._part, min(part, 1.0)), detail
+        self.beat()
+
+    def beat(self) -> None:
+        """Something was computed."""
+        if self._listeners and monotonic() - self._told >= EVERY:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._told = monotonic()
+        seconds, whole = self._told - self._began, sum(self._plan.values())
+        names = list(PHASES)
+        before = sum(self._plan.get(name, 0.0) for name in names[: names.index(self._phase)])
+        share = (before + self._part * self._plan.get(self._phase, 0.0)) / whole
+        self._share = max(self._share, share)
+        left = seconds * (1 - self._share) / self._share if self._share >= TOO_LITTLE else None
+        for listener in self._listeners:
+            listener(Moment(self._phase, self._detail, self._share, seconds, left))
+
+
+# That of the fit in this thread; the threads that compute its blocks have none.
+_NONE = Course()
+_course: ContextVar[Course] = ContextVar("orthonmf_course", default=_NONE)
+
+
+@contextmanager
+def under_way() -> Iterator[Course]:
+    """Within the block, what is computed in this thread is one fit for those who listen."""
+    course = Course(tuple(listener for _, _, listener in _listeners.get() if listener is not None))
+    token = _course.set(course)
+    try:
+        yield course
+    finally:
+        _course.reset(token)
+
+
+def plan(skipped: Iterable[str]) -> None:
+    """Say which phases the fit in this thread will not have."""
+    _course.get().plan(skipped)
+
+
+def phase(name: str) -> None:
+    """Begin a phase of the fit in this thread, one of ``PHASES``."""
+    _course.get().enter(name)
+
+
+def at(part: float, detail: str) -> None:
+    """So large a part of its phase the fit in this thread has done, and in words."""
+    _course.get().at(part, detail)
+
+
+def beat() -> None:
+    """Something was computed for the fit in this thread."""
+    _course.get().beat()
 
 
 @dataclass(frozen=True)
@@ -137,7 +274,7 @@ class Monitor:
         record = record.in_units(self.unit)
         if self.verbose:
             self._say(f"beta {record.beta:.4g}  components {record.n_components}  J {record.free_energy:.6g}  passes {record.passes}")
-        for listener in (*(each for each, _ in _listeners.get()), self.listener):
+        for listener in (*(each for each, _, _ in _listeners.get()), self.listener):
             if listener is not None:
                 listener(record)
 
@@ -145,7 +282,7 @@ class Monitor:
         """Tell of a stage of the fit."""
         if self.verbose:
             self._say(text)
-        for _, listener in _listeners.get():
+        for _, listener, _ in _listeners.get():
             if listener is not None:
                 listener(text)
 

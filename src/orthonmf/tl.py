@@ -81,7 +81,7 @@ def onmf(
             How probable the component of each cell is, by `predict_proba`. Not for "features", nor after a fit that was stopped.
         ``.uns["onmf"]`` : dict
             ``params``, ``n_components``, ``counts``, ``critical_betas``, ``persistence``, ``levels``, ``bic``, ``agreement``,
-            ``p_values``, ``stability``, ``history``, ``status``, ``error``, ``relative_error`` and ``certificate``.
+            ``p_values``, ``stability``, ``history``, ``status``, ``data_digest``, ``error``, ``relative_error`` and ``certificate``.
 
     See Also
     --------
@@ -225,6 +225,7 @@ def _summary(model: ONMF, asked: dict[str, Any]) -> dict[str, Any]:
         **{name: getattr(model, f"{name}_") for name in NUMBER},
         "history": _flat(model.history_),
         "status": model.status_,
+        "data_digest": model.data_digest_,
         "error": model.reconstruction_err_,
         "relative_error": model.certificate_.relative_error,
         "certificate": _plain(model.certificate_),

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from orthonmf import ONMF
-from orthonmf._common.arithmetic import shifted
+from orthonmf._common.arithmetic import argmin_of_columns, shifted
 from orthonmf.baselines import REGISTRY
 from orthonmf.engines import base
 from orthonmf.exceptions import InvalidInputError
@@ -88,3 +88,13 @@ def test_shifted_has_the_bits_of_ldexp(dtype, shift):
     values = np.ldexp(rng.random(2000), exponents).astype(dtype)
     with np.errstate(all="ignore"):
         assert_array_equal(shifted(values, shift), np.ldexp(values, shift))
+
+
+@pytest.mark.parametrize("shape", [(1, 1024), (3, 7), (20, 1023), (20, 1024), (300, 2000)])
+@pytest.mark.parametrize("ties", [False, True])
+def test_argmin_of_columns_is_that_of_numpy(shape, ties):
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 3, shape).astype(np.float32) if ties else rng.random(shape)
+    found = argmin_of_columns(values)
+    assert_array_equal(found, values.argmin(axis=0))
+    assert found.dtype == np.intp

@@ -1,6 +1,7 @@
 """``orthonmf fit``: from a matrix to a model, tables, a summary and a report."""
 
 import json
+import re
 import warnings
 
 import numpy as np
@@ -33,7 +34,7 @@ def test_two_groups_by_hand(matrix, tmp_path, capfd):
     out, err = capfd.readouterr()
     assert "4 × 3: 2 components of samples. Converged. 2 components stand out" in out
     assert "2 samples   b, a" in out
-    assert "9 of 9 claims" in out
+    assert "10 of 10 claims" in out
     assert out.endswith(f"open {tmp_path / 'parts' / 'report.html'}\n")
     assert err == ""  # no bar where there is no terminal
 
@@ -212,3 +213,23 @@ def test_stopped_fit_is_written_within_its_bounds(tmp_path):
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["status"].startswith(Status.TIME_LIMIT.sentence)
     assert "every size is within its bounds" in (folder / "report.html").read_text().lower()
+
+
+def test_the_report_names_the_command_without_what_does_not_matter(matrix, tmp_path):
+    words = ["fit", str(matrix), "-k", "2", "--min-size", "0.2", "--out", str(tmp_path / "parts"), "--force", "--quiet"]
+    assert main(words) == 0
+    summary = json.loads((tmp_path / "parts" / "summary.json").read_text())
+    assert summary["provenance"] == {"Command": f"orthonmf fit {matrix.name} --components 2 --min-size 0.2"}
+    assert summary["provenance"]["Command"] in (tmp_path / "parts" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_stamp_is_written_where_it_is_asked_for(matrix, tmp_path):
+    assert main(["fit", str(matrix), "-k", "2", "--out", str(tmp_path / "parts"), "--quiet", "--stamp"]) == 0
+    made = json.loads((tmp_path / "parts" / "summary.json").read_text())["provenance"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", made["Date"])
+    assert float(made["Seconds"]) >= 0
+    report = tmp_path / "parts" / "report.html"
+    before = report.read_text(encoding="utf-8")
+    assert made["Date"] in before
+    assert main(["report", str(tmp_path / "parts"), str(matrix), "--force"]) == 0
+    assert report.read_text(encoding="utf-8") == before

@@ -55,7 +55,9 @@ def test_the_bar_says_when_the_number_is_asked(matrix, monkeypatch):
     console = Console(file=told, force_terminal=True, width=120)
     monkeypatch.setattr("orthonmf.cli._progress.Console", lambda **_: console)
     assert main(["rank", str(matrix)]) == 0
-    assert "asking 4 items how many components they have" in told.getvalue()
+    assert "counting components" in told.getvalue()
+    assert main(["fit", str(matrix), "-k", "2", "--out", str(matrix.parent / "parts")]) == 0
+    assert "writing tables and report" in told.getvalue()
 
 
 def test_no_command_prints_a_name_raw(evil, tmp_path, capfd, monkeypatch):

@@ -159,13 +159,29 @@ def test_other_columns_are_refused(command, rows, message, fitted, tmp_path, cap
     assert message in capfd.readouterr().err
 
 
-def test_the_report_again_is_the_same_report(fitted, capfd):
+def test_the_report_again_is_the_same_report(fitted, matrix, capfd):
     first = (fitted / "report.html").read_bytes()
     assert main(["report", str(fitted)]) == 2
     assert "report.html exists; add --force" in capfd.readouterr().err
     (fitted / "report.html").unlink()
-    assert main(["report", str(fitted)]) == 0
+    assert main(["report", str(fitted), str(matrix)]) == 0
     assert (fitted / "report.html").read_bytes() == first
+
+
+def test_a_report_without_data_says_how_to_have_its_pictures(fitted):
+    assert main(["report", str(fitted), "--force"]) == 0
+    text = (fitted / "report.html").read_text(encoding="utf-8")
+    assert "orthonmf report DIR DATA" in text
+    assert 'id="items-plane"' not in text
+
+
+def test_a_report_of_other_data_is_refused(fitted, matrix, tmp_path, capfd):
+    lines = matrix.read_text().splitlines()
+    (tmp_path / "other.csv").write_text("\n".join([lines[0], *lines[:0:-1]]))
+    before = (fitted / "report.html").read_bytes()
+    assert main(["report", str(fitted), str(tmp_path / "other.csv"), "--force"]) == 2
+    assert "X is not the data of the fit: its digest differs; give the X of the fit" in capfd.readouterr().err
+    assert (fitted / "report.html").read_bytes() == before
 
 
 def test_a_report_elsewhere_with_another_title(fitted, tmp_path):

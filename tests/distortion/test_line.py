@@ -14,7 +14,7 @@ from orthonmf.passes.soft import soft
 from orthonmf.passes.state import State
 from orthonmf.search.gibbs import soft_pass
 
-Line = REGISTRY["item"]
+Line = REGISTRY["frobenius", "item"]
 ROUNDING = 1e-12  # sums of some hundred float64 terms, with cancellation of one digit
 
 
@@ -189,7 +189,7 @@ def test_change_is_the_difference_of_distances(seed):
     assert_allclose(np.linalg.norm(moved, axis=1), 1, rtol=1e-14)
     expected = distortion.pairs(items, moved).distance - pairs.distance
     projections = distortion.projections(items, state.centers, directions)
-    assert_allclose(distortion.change(pairs.inner, projections, step), expected, rtol=1e-10, atol=1e-13)
+    assert_allclose(distortion.change(pairs.inner, projections, step, state.centers, directions), expected, rtol=1e-10, atol=1e-13)
 
 
 def line_of(X, weight):
@@ -218,12 +218,12 @@ class TestMoves:
         pairs = distortion.pairs(items, distortion.to_frame(center))
         plain = items.weight * pairs.distance[0]
 
-        joins = distortion.join(items, pairs, mass, cost)[0]
+        joins = distortion.join(items, pairs, center, mass, cost)[0]
         joined = part_cost(X, "item", weight) - cost[0]
         error = 2 * (plain - joins)[-1] * (items.weight[-1] + second) / first
         assert abs(joins[-1] - joined) <= error
 
-        leaves = distortion.leave(items, pairs, mass, cost)[0]
+        leaves = distortion.leave(items, pairs, np.zeros(len(X), int), center, mass, cost)
         left = cost[0] - part_cost(X[1:-1], "item", weight[1:-1])
         error = 2 * (leaves - plain)[0] * (items.weight[0] + second) / (first - items.weight[0])
         assert abs(leaves[0] - left) <= error
@@ -231,8 +231,9 @@ class TestMoves:
     def test_last_item_takes_all_the_cost_with_it(self):
         X = np.array([[1.0, 2.0], [5.0, 5.0]])
         distortion, items = framed(build(X))
-        pairs = distortion.pairs(items, distortion.to_frame(unit(X[:1])))
-        assert distortion.leave(items, pairs, np.array([5.0]), np.array([0.0]))[0, 0] == 0
+        center = distortion.to_frame(unit(X[:1]))
+        pairs = distortion.pairs(items, center)
+        assert distortion.leave(items, pairs, np.zeros(2, int), center, np.array([5.0]), np.array([0.0]))[0] == 0
 
     @pytest.mark.parametrize("seed", range(5))
     @pytest.mark.parametrize("spread", [0.0, 0.05, 0.5])

@@ -12,8 +12,8 @@ from orthonmf.exceptions import InvalidInputError
 
 @pytest.fixture
 def losses(monkeypatch):
-    monkeypatch.setitem(REGISTRY, "weighted", Weighted)
-    monkeypatch.setitem(REGISTRY, "bare", Bare)
+    monkeypatch.setitem(REGISTRY, ("frobenius", "weighted"), Weighted)
+    monkeypatch.setitem(REGISTRY, ("frobenius", "bare"), Bare)
 
 
 def blobs(seed=0):
@@ -59,7 +59,7 @@ def test_a_solver_names_what_it_needs(monkeypatch):
     class Still(Weighted):
         """As if it had no flow."""
 
-    monkeypatch.setitem(REGISTRY, "weighted", Still)
+    monkeypatch.setitem(REGISTRY, ("frobenius", "weighted"), Still)
     monkeypatch.setattr(
         "orthonmf.search.bounded.REGISTRY", {"cbf": ("", "orthonmf.search.bounded.flow:FlowParameters", "distortion.test_toy:Never")}
     )

@@ -43,7 +43,7 @@ def both(X, weight=None, *, scaling, team=None, **options):
     """A plain engine, a compiled one, and the frame of both."""
     team = team or ThreadTeam(1)
     plain, fast = (kind(X, weight, team=team, **options) for kind in (DenseEngine, CompiledEngine))
-    return plain, fast, REGISTRY[scaling].of(plain)
+    return plain, fast, REGISTRY["frobenius", scaling].of(plain)
 
 
 def chosen(frame, engine, count, start=0):
@@ -99,7 +99,7 @@ def test_sparse_items_as_plain(n_dims, scaling, dtype):
     X, weight = groups(n_dims, dtype=dtype)
     matrix = sp.csr_array(np.where(np.random.default_rng(5).random(X.shape) < 0.5, X, 0))
     plain, fast = (kind(matrix, weight, shift=3, team=ThreadTeam(1)) for kind in (SparseEngine, CompiledSparseEngine))
-    frame = REGISTRY[scaling].of(plain)
+    frame = REGISTRY["frobenius", scaling].of(plain)
     for work, columns in works(frame, plain).values():
         assert_same(fast.run(frame, work, columns), plain.run(frame, work, columns), 1e-11)
 
@@ -111,7 +111,7 @@ def test_sparse_runs_give_the_same_bits_for_any_number_of_threads(scaling, monke
     X, weight = groups(30)
     matrix = sp.csr_array(np.where(np.random.default_rng(5).random(X.shape) < 0.5, X, 0))
     alone = CompiledSparseEngine(matrix, weight, team=ThreadTeam(1))
-    frame = REGISTRY[scaling].of(alone)
+    frame = REGISTRY["frobenius", scaling].of(alone)
     whole = SparseEngine(matrix, weight, team=ThreadTeam(1))
     with ThreadTeam(2) as team:
         shared = CompiledSparseEngine(matrix, weight, team=team)

@@ -18,12 +18,16 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from orthonmf import ONMF
+from orthonmf.distortion.euclidean import Euclidean
+from orthonmf.engines import ThreadTeam, layout, remote
 from orthonmf.engines import dask as dask_engine
-from orthonmf.engines import layout, remote
 from orthonmf.engines.base import in_chunks
 from orthonmf.exceptions import DistributedFitError, DistributedWarning, InvalidInputError
 from orthonmf.passes.columns import Relabelled
+from orthonmf.passes.hard import Nearer
 from orthonmf.search.budget import BUDGET
+from orthonmf.search.partition import opened
+from orthonmf.sources import chunked
 from orthonmf.sources import cluster as cluster_module
 from tests.engines.clusters import clouds, deaths, loading, local_cluster
 
@@ -212,21 +216,71 @@ def test_chunks_of_unknown_length_and_whole_numbers(client, monkeypatch):
 # -- passes -----------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_pass_is_one_task_for_each_chunk_and_columns_stay_with_the_workers(client, stored, monkeypatch):
-    rounds, fetched = [], []
-    started = cluster_module._Round.__init__
-    monkeypatch.setattr(cluster_module._Round, "__init__", lambda self, *a: (rounds.append((a[2], len(a[4]))), started(self, *a))[1])
+@pytest.fixture
+def rounds(monkeypatch):
+    """What every pass was asked for: its name, how many chunks, and in which tasks their places came."""
+    seen = []
+
+    class Round(cluster_module._Round):
+        def __init__(self, client, blocks, spread, name, function, calls, *rest):
+            super().__init__(client, blocks, spread, name, function, calls, *rest)
+            self.seen = (name, len(calls), [])
+            seen.append(self.seen)
+
+        def _submit(self, places):
+            self.seen[2].append(tuple(places))
+            super()._submit(places)
+
+    monkeypatch.setattr(cluster_module, "_Round", Round)
+    return seen
+
+
+def test_a_pass_has_no_more_tasks_than_chunks_and_columns_stay_with_the_workers(client, stored, rounds, monkeypatch):
+    fetched = []
     fetch = dask_engine.DaskEngine.fetched
     monkeypatch.setattr(dask_engine.DaskEngine, "fetched", lambda self, recipe: (fetched.append(recipe), fetch(self, recipe))[1])
-    ONMF(3, engine="dense").fit(stored)
+    ONMF(8, engine="dense", time_limit=600).fit(stored)
     assert len(rounds) > 15
-    assert all(n_tasks <= len(LENGTHS) for _, n_tasks in rounds)
+    assert all(len(tasks) <= n_calls <= len(LENGTHS) for _, n_calls, tasks in rounds)
     assert len(fetched) <= 4  # labels, scales and margins of the fit, whatever the number of passes
-
-    def depth(recipe):
-        return 1 + max((depth(each) for each in recipe.columns.values() if isinstance(each, remote.Recipe)), default=0)
-
     assert max(map(depth, fetched)) <= 3
+
+
+def depth(recipe):
+    return 1 + max((depth(each) for each in recipe.columns.values() if isinstance(each, remote.Recipe)), default=0)
+
+
+def test_recipes_do_not_grow_with_the_components_that_are_opened(client, stored, monkeypatch):
+    recipes, answers = [], dask_engine.DaskEngine._answers
+
+    def noted(self, recipe, **options):
+        recipes.append(recipe)
+        return answers(self, recipe, **options)
+
+    monkeypatch.setattr(dask_engine.DaskEngine, "_answers", noted)
+    with ThreadTeam(1) as team:
+        engine = layout.Layout("samples", "dense").build(chunked.of(stored, "samples", "ONMF"), None, team)
+        far = Euclidean.of(engine)
+        here = in_chunks(layout.Layout("samples", "dense").build(clouds(), None, team), np.append(0, np.cumsum(LENGTHS)))
+        assert_array_equal(opened(engine, far, far.origin, 9), opened(here, Euclidean(far.ref), far.origin, 9))
+    opening = [each for each in recipes if isinstance(each.work, Nearer)]
+    assert len(opening) == 9
+    assert max(map(depth, opening)) == 2
+
+
+@pytest.mark.parametrize("seed", [0])
+def test_two_looks_for_nearer_centers_are_one(seed):
+    rng = np.random.default_rng(seed)
+    first, then, last = (Nearer(rng.standard_normal((n, 4)), 0.0, 0.0, begun) for n, begun in ((1, False), (2, True), (1, True)))
+    with ThreadTeam(1) as team:
+        engine = layout.Layout("samples", "dense").build(rng.random((50, 4)), None, team)
+        frame = Euclidean.of(engine)
+        found = engine.run(frame, first)
+        for work in (then, last):
+            found = engine.run(frame, work, found.columns)
+        at_once = engine.run(frame, last.after(then.after(first)))
+    assert_array_equal(at_once.columns["nearest"], found.columns["nearest"])
+    assert at_once.total == found.total
 
 
 def test_two_changes_of_labels_are_one():

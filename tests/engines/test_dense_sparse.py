@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import rel_entr
 from threadpoolctl import threadpool_info
 
 from orthonmf.distortion import REGISTRY
@@ -153,6 +154,31 @@ class TestPlainFormula:
         expected = np.sum((X - scale[:, None] * components[labels]) ** 2, axis=1, dtype=np.float64)
         assert_allclose(whole(build(kind, X)).residual_sq(scale, labels, components), expected, rtol=1e-12)
 
+    def test_counts(self, kind, dtype, seed):
+        X, weight = data(seed, dtype=dtype)
+        rng, exact = np.random.default_rng(seed), X.astype(np.float64)
+        components = rng.random((4, X.shape[1])) * (rng.random((4, X.shape[1])) < 0.7)
+        labels, scale, least = rng.integers(4, size=len(X)), rng.random(len(X)) + 0.1, np.full(X.shape[1], 1e-6)
+        raw = whole(build(kind, X))
+        means, floored = components[labels] * scale[:, None], np.maximum(components[labels], least) * scale[:, None]
+        assert_allclose(raw.sums(), exact.sum(axis=1), rtol=1e-12)
+        expected = (rel_entr(exact, floored) - exact + means).sum(axis=1)
+        assert_allclose(raw.divergence(scale, labels, components, least), expected, rtol=1e-11, atol=1e-12)
+        expected = (np.square(exact - means) / floored).sum(axis=1)
+        assert_allclose(raw.pearson(scale, labels, components, least), expected, rtol=1e-9)
+        assert_allclose(raw.rooted().gram(weight, None), (np.sqrt(exact) * weight[:, None]).T @ np.sqrt(exact), rtol=1e-6, atol=1e-7)
+        some = build(kind, X[:6], weight[:6])
+        root = np.sqrt(exact[:6] * weight[:6, None])
+        assert_allclose(some.outer(None, rooted=True), root @ root.T, rtol=1e-6, atol=1e-7)
+        found = raw.times(scale, least)
+        assert_allclose(found.toarray() if sp.issparse(found) else found, exact * scale[:, None] * least, rtol=1e-6)
+        rows, vectors = raw.framed(scale, np.zeros(len(X)), np.zeros(X.shape[1])), components + 0.1
+        part = exact * scale[:, None] * weight[:, None]
+        expected = ((vectors[:, None] + part) * np.log1p(part / vectors[:, None])).sum(axis=2)
+        assert_allclose(rows.growth(weight, vectors), expected, rtol=10 * ROUNDING[dtype], atol=1e-6 if dtype is np.float32 else 1e-12)
+        own = expected[labels, np.arange(len(X))]
+        assert_allclose(rows.growth(weight, vectors, labels), own, rtol=10 * ROUNDING[dtype], atol=1e-6 if dtype is np.float32 else 1e-12)
+
 
 def test_blocks_of_sparse_items_outweigh_a_sum_of_all_dimensions():
     # 300 items of 10 000 dimensions, five numbers each: a sum over fewer than all of them would be mostly its own zeros.
@@ -220,7 +246,7 @@ class TestBlocks:
     def test_framed_items_are_the_same_when_kept(self, kind, scaling):
         X, weight = data(0)
         engine = build(kind, X, weight)
-        distortion = REGISTRY[scaling].about(weighted_mean(engine))
+        distortion = REGISTRY["frobenius", scaling].about(weighted_mean(engine))
         first, second = (engine.run(distortion, Seen()).columns for _ in range(2))
         for name, values in first.items():
             assert_array_equal(values, second[name])
@@ -389,3 +415,22 @@ def test_totals_are_added_within_chunks_then_across(monkeypatch, n_items):
     blocks = [float(np.ones(len(part)) @ np.einsum("ij,ij->i", part, part)) for part in np.split(X, range(8, n_items, 8))]
     chunks = [fold(add, blocks[start : start + 4]) for start in range(0, len(blocks), 4)]
     assert engine.run(None, Energy()).total.total == fold(add, chunks)
+
+
+@pytest.mark.parametrize("scaling", REGISTRY)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_items_framed_from_what_was_kept_are_the_same_bits(scaling, dtype, monkeypatch):
+    """Many wide items are not kept in their frame, but what frames them is; another frame has its own."""
+    rng = np.random.default_rng(0)
+    X, weight = rng.random((300, 40)).astype(dtype), rng.random(300)
+    with ThreadTeam(1) as team:
+        fresh = DenseEngine(X, weight, team=team)
+        frames = [REGISTRY[scaling].of(fresh), REGISTRY[scaling].about(np.linspace(1, 2, 40))]
+        expected = [fresh.run(frame, Seen()).columns for frame in frames]
+        monkeypatch.setattr(base, "KEEP_BYTES", 0)
+        engine = base.in_blocks(fresh, 64)
+        for frame, columns in [*zip(frames, expected, strict=True)] * 2:
+            for found in (engine.run(frame, Seen()).columns for _ in range(3)):
+                for name, values in columns.items():
+                    assert_array_equal(found[name], values)
+        assert len(engine._kept) == len(engine.slices)  # of the last frame alone

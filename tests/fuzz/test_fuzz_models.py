@@ -86,6 +86,8 @@ def reported(model, name):
     proof = model.certificate_
     if proof.lower_bound is None:  # which says that it was not computed
         proof = replace(proof, lower_bound=fitted(name).certificate_.lower_bound)
+    if proof.separation is None:  # which claims nothing
+        proof = replace(proof, separation=fitted(name).certificate_.separation)
     numbers += [getattr(proof, field.name) for field in fields(Certificate) if field.name not in {"bounds", *OF_THE_WAY}]
     return [0.0 if each is None or isinstance(each, str) else each for each in numbers]
 

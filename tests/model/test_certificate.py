@@ -261,7 +261,7 @@ def test_the_lower_bound_is_below_the_best_and_near_it(shape, kind, scaling, dty
     X = (100 + np.random.default_rng(0).random(shape)).astype(dtype)
     weight = np.random.default_rng(1).gamma(2.0, size=shape[0])
     engine = engine_of(X, kind, weight)
-    bound = eckart_young.lower_bound(engine, REGISTRY[scaling].of(engine), 5)
+    bound = eckart_young.lower_bound(engine, REGISTRY["frobenius", scaling].of(engine), 5)
     exact = X.astype(np.longdouble)
     if scaling == "none":
         exact = exact - weight @ exact / weight.sum()

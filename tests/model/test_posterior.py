@@ -48,7 +48,7 @@ def engine_on(X):
 def test_a_posterior_worked_by_hand():
     # d = (0, 4) for x = 0 and (1, 1) for x = 1; with σ = 1, π_j exp(−d/2) is 0.75 : 0.25 e⁻² and 0.75 : 0.25.
     mixture = Mixture(np.array([[0.0], [2.0]]), np.array([0.75, 0.25]), 1.0)
-    found = posterior.posterior(engine_on([[0.0], [1.0]]), REGISTRY["none"](np.zeros(1)), mixture)
+    found = posterior.posterior(engine_on([[0.0], [1.0]]), REGISTRY["frobenius", "none"](np.zeros(1)), mixture)
     far = 0.25 * np.exp(-2)
     assert_allclose(found, [[0.75 / (0.75 + far), far / (0.75 + far)], [0.75, 0.25]], rtol=1e-14)
 
@@ -121,13 +121,13 @@ def test_the_mixture_agrees_with_itself(scaling, seed):
 )
 def test_directions_in_which_items_differ(X, lines, means):
     engine = engine_on(X)
-    assert [posterior._n_directions(engine, REGISTRY[scaling].of(engine)) for scaling in SCALINGS] == [lines, means]
+    assert [posterior._n_directions(engine, REGISTRY["frobenius", scaling].of(engine)) for scaling in SCALINGS] == [lines, means]
 
 
 def test_directions_of_many_dimensions_are_those_that_are_not_zero(scaling, monkeypatch):
     monkeypatch.setattr(posterior, "RANK_SIDE", 2)
     engine = engine_on([[1, 2, 0, 1], [2, 1, 0, 3], [1, 5, 0, 2], [1, 4, 0, 1], [7, 1, 0, 2]])
-    assert posterior._n_directions(engine, REGISTRY[scaling].of(engine)) == (2 if scaling == "item" else 3)
+    assert posterior._n_directions(engine, REGISTRY["frobenius", scaling].of(engine)) == (2 if scaling == "item" else 3)
 
 
 def test_rows_sum_to_one_and_argmax_may_differ_from_predict(scaling):

@@ -1,6 +1,8 @@
 """The report in a real browser: it loads, moves, sorts, and can be read on a phone, in the dark and by keyboard."""
 
+import csv
 import os
+import re
 import shutil
 from collections import Counter
 
@@ -37,11 +39,11 @@ def browser():
 def reports(tmp_path_factory):
     """Three models: one whose number was found, one with bounds and unkind names, one with a single component."""
     folder = tmp_path_factory.mktemp("reports")
-    digits = load_digits().data[:60]
-    write_report(ONMF(scaling="none", max_components=18).fit(make_nested(64, 10, random_state=0).X), folder / "nested.html")
+    digits, nested = load_digits().data[:60], make_nested(64, 10, random_state=0).X
+    write_report(ONMF(scaling="none", max_components=18).fit(nested), folder / "nested.html", X=nested)
     bounded = ONMF(5, capacity=20, min_size=5).fit(digits)
     attacks = ["<script>document.title = 'taken'</script>", "</script><img src=x onerror=\"document.title = 'taken'\">", *LONG[2:]]
-    write_report(bounded, folder / "bounded.html", feature_names=attacks, item_names=LONG[:60], title="<b>Bounded</b>")
+    write_report(bounded, folder / "bounded.html", X=digits, feature_names=attacks, item_names=LONG[:60], title="<b>Bounded</b>")
     write_report(ONMF(1).fit(digits), folder / "one.html")
     return folder
 
@@ -174,6 +176,104 @@ def test_numbers_sort_as_numbers_and_words_as_words(opened):
     assert claims == sorted(claims)
 
 
+def test_a_table_is_searched_and_the_rows_that_are_left_are_counted(opened):
+    page = opened("bounded")
+    claims = page.get_by_role("table", name="What is claimed, and what proves it")
+    field = page.get_by_role("searchbox", name="Search: What is claimed, and what proves it")
+    field.fill("SCALES")
+    assert claims.locator("tbody tr:visible").count() == 1
+    total = claims.locator("tbody tr").count()
+    assert page.get_by_text(f"1 of {total} rows").is_visible()
+    field.fill("")
+    assert claims.locator("tbody tr:visible").count() == total
+
+
+def test_every_table_is_saved_as_it_is_sorted_and_searched(opened):
+    page = opened("bounded")
+    page.evaluate("document.querySelectorAll('details').forEach(box => { box.open = true; })")
+    buttons = page.get_by_role("button", name="Download CSV")
+    assert buttons.count() == page.get_by_role("searchbox", name="Search").count() == page.locator("table").count() == 4
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download CSV: Features of the components").press("Enter")
+    with open(saved.value.path(), encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert saved.value.suggested_filename == "features-of-the-components.csv"
+    assert list(rows[0]) == ["Component", "Feature", "Weight", "Distinctiveness"]
+    assert len(rows) == page.locator("#components tbody tr").count()
+    assert {float(row["Component"]) for row in rows} == {0, 1, 2, 3, 4}
+    page.get_by_role("columnheader", name="Samples", exact=True).get_by_role("button").click()
+    page.get_by_role("searchbox", name="Search: Size of each component").fill("2")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download CSV: Size of each component").click()
+    with open(saved.value.path(), encoding="utf-8-sig", newline="") as file:
+        sizes = [float(row["Samples"]) for row in csv.DictReader(file)]
+    assert sizes == sorted(sizes)
+    assert 0 < len(sizes) == page.locator("#sizes tbody tr:visible").count()
+
+
+def test_a_field_of_a_saved_table_is_quoted_and_never_computed(opened):
+    page = opened("bounded")
+    fields = ["a,b", 'say "a"', "=1+1", "-5", "−x", "@sum", "plain"]
+    assert page.evaluate("fields => fields.map(csvField)", fields) == ['"a,b"', '"say ""a"""', "'=1+1", "-5", "−x", "'@sum", "plain"]
+
+
+# -- the items -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_component_is_shown_alone_by_keyboard(opened):
+    page = opened("bounded")
+    buttons = page.get_by_role("list", name="Components").get_by_role("button")
+    assert buttons.count() == 5
+    faint = "paths => paths.filter(path => getComputedStyle(path).opacity < 0.1).map(path => path.dataset.component)"
+    buttons.nth(2).press("Enter")
+    assert buttons.nth(2).get_attribute("aria-pressed") == "true"
+    assert set(page.eval_on_selector_all("#items-plane .items", faint)) == {"0", "1", "3", "4"}
+    buttons.nth(0).press("Enter")
+    assert [button.get_attribute("aria-pressed") for button in buttons.all()] == ["true", "false", "false", "false", "false"]
+    buttons.nth(0).press("Enter")
+    assert page.eval_on_selector_all("#items-plane .items", faint) == []
+
+
+def test_an_item_is_found_by_its_name(opened):
+    page = opened("bounded")
+    assert not page.locator("#ring").is_visible()
+    page.get_by_label("Find a sample").fill("space_17")
+    assert re.match(r".*a_name_without.*, component \d, margin 0\.\d+$", page.inner_text("#found"))
+    assert page.locator("#ring").get_attribute("visibility") == "visible"
+    page.get_by_label("Find a sample").fill("nobody")
+    assert page.inner_text("#found") == "none is shown with that name"
+    assert page.locator("#ring").get_attribute("visibility") == "hidden"
+
+
+def test_pointing_at_a_dot_tells_what_it_is(opened):
+    page = opened("nested")
+    path = page.locator("#items-plane .items").last
+    x, y = (float(part) for part in re.match(r"M(\S+) (\S+)h0", path.get_attribute("d")).groups())
+    page.locator("#items-plane").scroll_into_view_if_needed()
+    box = page.locator("#items-plane").bounding_box()
+    page.mouse.move(box["x"] + x * box["width"] / 720, box["y"] + y * box["width"] / 720)
+    tip = page.locator(".tip")
+    assert tip.is_visible()
+    assert tip.inner_text().startswith(f"component {path.get_attribute('data-component')}, margin ")
+    page.mouse.move(0, 0)
+    assert not tip.is_visible()
+
+
+def test_a_component_has_one_colour_in_every_section(opened):
+    page = opened("bounded")
+    colours = page.evaluate(
+        """() => [0, 1, 2, 3, 4].map((j) => {
+          const of = (selector, part) => [...document.querySelectorAll(selector)].map((e) => getComputedStyle(e)[part]);
+          return [...new Set([
+            ...of(`.items.hue${j}`, "stroke"), ...of(`.size .hue${j}, .histogram.hue${j} .hued, article.hue${j} .hued`, "fill"),
+            ...of(`.feature.hue${j} path`, "stroke"), ...of(`.heads .hue${j}`, "fill"), ...of(`article.hue${j} .swatch`, "backgroundColor"),
+          ])];
+        })"""
+    )
+    assert [len(each) for each in colours] == [1] * 5
+    assert len({each[0] for each in colours}) == 5
+
+
 # -- everywhere, by everyone ---------------------------------------------------------------------------------------------------
 
 
@@ -242,19 +342,21 @@ def test_headings_are_in_order_and_landmarks_named(opened):
         assert page.get_by_role(landmark).count() == 1
     assert page.locator("section:not([aria-labelledby])").count() == 0
     assert page.locator("table:not(:has(caption))").count() == 0
+    assert page.locator("table:not(:has(thead th[scope=col])), tbody tr:not(:has(th[scope=row]))").count() == 0
 
 
 def test_every_control_has_a_name_and_every_picture_a_title(opened):
     page = opened("nested")
-    unlabelled = page.eval_on_selector_all("input", "inputs => inputs.filter(input => !input.labels.length).length")
+    unlabelled = page.eval_on_selector_all("input", "inputs => inputs.filter(e => !e.labels.length && !e.ariaLabel).length")
     assert unlabelled == 0
     assert page.eval_on_selector_all("button", "buttons => buttons.filter(button => !button.textContent.trim()).length") == 0
     pictures = page.locator("svg[role=img]")
-    assert pictures.count() == 3
-    for i in range(3):
+    assert pictures.count() == 7  # items, persistence, BIC, agreement, distortion, tree, plane
+    for i in range(7):
         assert pictures.nth(i).locator("title").text_content()
         assert pictures.nth(i).locator("desc").text_content()
-    assert page.locator("svg:not([role=img]):not([aria-hidden=true])").count() == 0
+    assert page.locator("[role=img]:not(svg)").get_attribute("aria-label").startswith("The data in the order of the components. ")
+    assert page.locator("svg:not([role=img]):not([aria-hidden=true]):not([role=img] svg)").count() == 0
 
 
 def test_tab_goes_through_the_page_in_order_and_focus_can_be_seen(opened):
@@ -276,6 +378,18 @@ def test_tab_goes_through_the_page_in_order_and_focus_can_be_seen(opened):
     assert {"A", "BUTTON", "DIV"} <= {tag for tag, _, _ in reached}
 
 
+@pytest.mark.parametrize("name", ["bounded", "nested"])
+def test_the_keyboard_reaches_everything(opened, name):
+    page = opened(name)
+    page.evaluate("document.querySelectorAll('details').forEach(box => { box.open = true; })")
+    everything = page.locator("a[href], button, input, summary, .scroll").count()
+    reached = 0
+    for _ in range(everything + 5):
+        page.keyboard.press("Tab")
+        reached += page.evaluate("document.activeElement !== document.body && document.activeElement.matches(':focus-visible')")
+    assert reached >= everything
+
+
 def test_the_skip_link_leads_to_the_content(opened):
     page = opened("one")
     page.keyboard.press("Tab")
@@ -290,3 +404,5 @@ def test_printed_it_has_no_controls(opened):
     assert not page.locator("#temperature").is_visible()
     assert not page.get_by_role("navigation").is_visible()
     assert page.locator("#tree").is_visible()
+    assert page.locator("#items-plane").is_visible()
+    assert not page.get_by_role("button", name="Download CSV").first.is_visible()

@@ -17,11 +17,11 @@ from orthonmf import ONMF
 from orthonmf.datasets import make_nested
 from orthonmf.exceptions import InvalidInputError, NothingStandsOutWarning
 from orthonmf.model.track import drawable
-from orthonmf.report import page, render, write_report
+from orthonmf.report import page, render, sections, write_report
 from orthonmf.report import text as report_text
 from orthonmf.report.frames import MOST_FRAMES, Frames
 from orthonmf.report.pictures import _tallest_near
-from orthonmf.report.words import asked, evidence, why
+from orthonmf.report.words import asked, evidence, unproven, why
 
 X = load_digits().data[:60]
 NESTED = make_nested(64, 10, random_state=0).X
@@ -97,8 +97,9 @@ def test_a_report_worked_by_hand():
         "By hand",
         "3 samples in 2 components, 1 to 2 in each, with a relative error of less than 0.001 %.",
         "2 components were asked for.",
-        "Component 0 2 samples, 66.7 % pear 0.894 apple 0.447 Largest: b , a",
-        "Component 1 1 sample, 33.3 % bolt 1 Largest: c",
+        # c log(c / c̄) with c̄ = c / 2: log 2 times the weight
+        "Component 0 2 samples, 66.7 % feature weight distinct. pear 0.894 0.62 apple 0.447 0.31 Largest: b , a",
+        "Component 1 1 sample, 33.3 % feature weight distinct. bolt 1.00 0.69 Largest: c",
         "Each item belongs to one component ✓ yes No sample has more than 1 nonzero.",
     ):
         assert expected in text
@@ -108,7 +109,8 @@ def test_how_clear_the_items_are_by_hand():
     # Means 1 and 11: items 2 and 10 have margins 1 − 1/81, 0 and 12 have 1 − 1/121. With two in each, 0, 0 | 0, 10: 1, 1 | −1, 0.75.
     text = words_of(render(ONMF(2, scaling="none").fit([[0.0], [2.0], [10.0], [12.0]])))
     assert (
-        "0 % of all samples have a margin below 0.1. How clear the samples are Component Median margin Samples below 0.1 0 0.99 0 %" in text
+        "0 % of all samples have a margin below 0.1. How clear the samples are Component Median margin Samples below 0.1 "
+        "How many samples have which margin, 0 to 1 0 0.99 0 %" in text
     )
     text = words_of(render(ONMF(2, scaling="none", capacity=[2, 2]).fit([[0.0], [0.0], [0.0], [10.0]])))
     assert "25 % of all samples have a margin below 0.1." in text
@@ -175,7 +177,7 @@ def test_names_are_data():
 
 def test_feature_names_come_from_the_pipeline():
     pipeline = make_pipeline(TfidfVectorizer(), ONMF(2)).fit(["apple pear apple", "pear apple", "bolt nut", "nut bolt bolt"])
-    assert "Component 1 2 samples, 50 % bolt" in words_of(render(pipeline))
+    assert "Component 1 2 samples, 50 % feature weight distinct. bolt" in words_of(render(pipeline))
 
 
 def test_names_must_be_as_many_as_what_they_name():
@@ -275,7 +277,7 @@ def test_the_table_has_a_row_for_every_number_and_the_picture_marks_the_levels(l
     text = words_of(render(levelled))
     assert "BIC, less the best" in text
     assert "8 (coarser level)" in text
-    assert "comes back in halves of the items: " in text
+    assert "comes back in halves of the samples: " in text
 
 
 def test_where_nothing_stands_out_it_is_said():
@@ -294,8 +296,8 @@ def test_a_given_number_shows_no_annealing_and_says_how_to_get_it():
     text = words_of(render(model))
     assert "n_components=3 was given" in text
     assert "fit with n_components='auto', or with a growth factor such as schedule=1.05" in text
-    assert 'type="range"' not in render(model)
-    assert 'type="range"' in render(ONMF(3, schedule=1.3).fit(X))
+    assert '<input id="temperature" type="range"' not in render(model)
+    assert '<input id="temperature" type="range"' in render(ONMF(3, schedule=1.3).fit(X))
 
 
 # -- frames --------------------------------------------------------------------------------------------------------------------
@@ -303,18 +305,12 @@ def test_a_given_number_shows_no_annealing_and_says_how_to_get_it():
 
 def test_frames_run_from_one_component_past_those_of_the_model():
     model = ONMF(scaling="none", schedule=1.02, max_components=18).fit(NESTED)
-    model.levels_ = np.array([16, 4])
     frames = Frames.of(model)
     assert len(frames.beta) <= MOST_FRAMES + 2 * 18 + 2
     assert frames.counts[0] == 1
     assert frames.counts[frames.first] == model.n_components_ == 16
     assert (np.diff(frames.beta) > 0).all()
     assert (np.diff(frames.counts) >= 0).all()
-    assert len(set(frames.hues)) == 4
-
-
-def test_components_that_part_at_once_have_colours_of_their_own():
-    assert len(set(Frames.of(ONMF(12, schedule=20.0).fit(X)).hues)) == 8
 
 
 def test_all_that_is_drawn_lies_in_the_picture(model):
@@ -352,7 +348,7 @@ def test_text_and_graphics_have_contrast(scheme):
     for ground in ("page", "card", "soft"):
         for words in ("ink", "dim", "accent", "good", "bad"):
             assert contrast(colours[words], colours[ground]) >= 4.5, (words, ground)
-    for mark in ("accent", *(f"hue{i}" for i in range(8))):
+    for mark in ("accent", *(f"hue{i}" for i in range(16))):
         assert contrast(colours[mark], colours["card"]) >= 3, mark
         assert contrast(colours[mark], colours["soft"]) >= 3, mark
 
@@ -366,3 +362,74 @@ def test_what_is_at_most_is_rounded_up(error, shown):
 def test_the_note_of_a_low_bar_is_above_its_neighbours():
     assert _tallest_near(np.array([9.0, 1.0, 2.0, 1.0, 5.0]), 2, 2.0) == 2.0
     assert _tallest_near(np.array([9.0, 1.0, 2.0, 1.0, 5.0]), 2, 4.0) == 9.0
+
+
+# Machado, Oliveira and Fernandes, "A physiologically-based model for simulation of color vision deficiency", 2009: severity 1, linear RGB.
+BLINDNESS = {
+    "none": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+
+
+def oklab(colours, kind):
+    """Colours as one with that blindness sees them, in Ottosson's OKLab (2020): distances are about as large as they look."""
+    channels = np.array([[int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)] for colour in colours])
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(linear @ np.transpose(BLINDNESS[kind]), 0, 1)
+    cones = [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+    mixed = [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+    return np.cbrt(seen @ np.transpose(cones)) @ np.transpose(mixed)
+
+
+@pytest.mark.parametrize("kind", BLINDNESS)
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_eight_colours_stay_apart_for_colour_blind_readers(scheme, kind):
+    """Black and white are 1 apart; 0.02 can be told side by side."""
+    block = re.findall(r":root \{(.*?)\}", page._part("report.css"), flags=re.S)[scheme]
+    colours = dict(re.findall(r"--(hue\d+): (#\w{6});", block))
+    assert len(set(colours.values())) == 16
+    for most, least in ((8, 0.08), (16, 0.03)):
+        places = oklab([colours[f"hue{i}"] for i in range(most)], kind)
+        apart = np.linalg.norm(places[:, None] - places[None], axis=2)[np.triu_indices(most, 1)]
+        assert apart.min() >= least
+
+
+# -- what is not proven, and how it was made ------------------------------------------------------------------------------------
+
+
+def test_under_certified_stands_what_is_not_proven():
+    text = words_of(render(ONMF(3).fit(X)))
+    assert "all 9 claims hold; not proven: that none is better Certified" in text
+    for expected in ("What is not proven That no other partition has a smaller error", "in another order", "times the smallest"):
+        assert expected in text
+
+
+def test_how_well_components_come_back_is_said_where_it_was_tried(levelled):
+    levelled.stability_ = np.where(np.arange(16) == 3, 0.25, 0.5)
+    assert any("came back to between 25 % and 50 %." in sentence for sentence in unproven(levelled, 0.1))
+    assert any("n_components='auto', which fits halves" in sentence for sentence in unproven(ONMF(3).fit(X), 0.1))
+
+
+def test_the_page_says_how_it_was_made_and_no_clock_ticks_in_it():
+    model = ONMF(3).fit(X)
+    text = words_of(render(model, provenance={"Command": "orthonmf fit <x>.csv", "Seconds": "1.5"}))
+    for expected in (model.data_digest_, "Command orthonmf fit <x>.csv Seconds 1.5", f"NumPy {np.__version__}", "scikit-learn"):
+        assert expected in text
+    assert "Seconds" not in words_of(render(model))
+
+
+def test_what_is_left_of_the_distortion_falls_from_one():
+    left = np.array(sections._left(ONMF(scaling="none", max_components=18).fit(NESTED), 18))
+    assert left[0] == 1
+    assert (np.diff(left[np.isfinite(left)]) < 0).all()
+    assert np.isnan(sections._left(ONMF(3).fit(X), 5)).all()

@@ -30,7 +30,7 @@ def annealing(X, scaling, schedule=None, tol=1e-8, note=lambda temperature: None
     engine = DenseEngine(X, team=ThreadTeam(1))
     return Annealing(
         engine=engine,
-        distortion=REGISTRY[scaling].about(weighted_mean(engine)),
+        distortion=REGISTRY["frobenius", scaling].about(weighted_mean(engine)),
         schedule=schedule or Adaptive(),
         tol=tol,
         max_passes=300,

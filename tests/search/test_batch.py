@@ -14,7 +14,7 @@ from orthonmf.search.partition import alternate
 
 def build(X, scaling, weight=None):
     engine = DenseEngine(np.asarray(X, dtype=float), weight, team=ThreadTeam(1))
-    return engine, REGISTRY[scaling].of(engine)
+    return engine, REGISTRY["frobenius", scaling].of(engine)
 
 
 @pytest.fixture(params=["item", "none"])

@@ -24,7 +24,7 @@ def scaling(request):
 
 def build(X, scaling, weight=None):
     engine = DenseEngine(X, weight, team=ThreadTeam(1))
-    return engine, REGISTRY[scaling].about(weighted_mean(engine))
+    return engine, REGISTRY["frobenius", scaling].about(weighted_mean(engine))
 
 
 def random_state(distortion, seed, n_components, beta):

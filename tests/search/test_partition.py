@@ -36,7 +36,7 @@ def scaling(request):
 
 def build(X, scaling, weight=None):
     engine = DenseEngine(np.asarray(X, dtype=float), weight, team=ThreadTeam(1))
-    return engine, REGISTRY[scaling].about(weighted_mean(engine))
+    return engine, REGISTRY["frobenius", scaling].about(weighted_mean(engine))
 
 
 def random_case(seed, scaling, n=60, p=4, k=5):

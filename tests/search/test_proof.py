@@ -21,7 +21,7 @@ CLAIM = "no other partition has a smaller error"
 def looked_at(X, labels, scaling, weight=None):
     """An engine, the loss, and the partition with its best centres."""
     engine = DenseEngine.of(X, weight, None, 0, ThreadTeam(1))
-    distortion = REGISTRY[scaling].of(engine)
+    distortion = REGISTRY["frobenius", scaling].of(engine)
     points = np.stack([X[labels == j].mean(axis=0) for j in np.unique(labels)])
     return engine, distortion, centered(engine, distortion, labels, distortion.to_frame(points))
 

@@ -23,7 +23,7 @@ def scaling(request):
 
 def build(X, scaling, weight=None):
     engine = DenseEngine(np.asarray(X, dtype=float), weight, team=ThreadTeam(1))
-    return engine, REGISTRY[scaling].about(weighted_mean(engine))
+    return engine, REGISTRY["frobenius", scaling].about(weighted_mean(engine))
 
 
 def started(engine, distortion, n_components):

@@ -19,7 +19,7 @@ from orthonmf.search.regroup import first_of_each, regrouped
 
 def partition(X, scaling, labels):
     engine = DenseEngine(np.asarray(X, dtype=float), team=ThreadTeam(1))
-    distortion = REGISTRY[scaling].about(weighted_mean(engine))
+    distortion = REGISTRY["frobenius", scaling].about(weighted_mean(engine))
     start = np.repeat(distortion.origin, labels.max() + 1, 0)
     return engine, distortion, centered(engine, distortion, labels, start)
 

@@ -95,13 +95,13 @@ class TestLaws:
 class TestCoreset:
     def test_small_engines_are_their_own(self, scaling):
         engine = build(np.random.default_rng(0).gamma(1.0, size=(20, 3)))
-        assert coreset(engine, REGISTRY[scaling].of(engine), 20, 0) is engine
+        assert coreset(engine, REGISTRY["frobenius", scaling].of(engine), 20, 0) is engine
 
     def test_sums_are_those_of_all_on_average(self, scaling):
         rng = np.random.default_rng(0)
         X, weight = rng.lognormal(0, 1.5, (3000, 3)), rng.gamma(1.0, size=3000)
         engine = build(X, weight)
-        distortion = REGISTRY[scaling].of(engine)
+        distortion = REGISTRY["frobenius", scaling].of(engine)
         draws = [coreset(engine, distortion, 300, seed) for seed in range(40)]
         squares = [draw.weight @ np.square(rows_of(draw)) for draw in draws]
         # Forty draws of 300 with chances in proportion to what they add: a standard error below one in a hundred.
@@ -113,14 +113,14 @@ class TestCoreset:
     def test_small_groups_are_seen(self, seed):
         X, labels = far_groups(30_000, 8)
         engine = build(np.column_stack([X, labels]))  # the label is a ninth dimension, so that it can be read back
-        found = rows_of(coreset(engine, REGISTRY["none"].of(engine), 512, seed))[:, -1]
+        found = rows_of(coreset(engine, REGISTRY["frobenius", "none"].of(engine), 512, seed))[:, -1]
         assert (np.bincount(found.astype(int), minlength=6)[1:] >= 4).all()
 
     def test_groups_that_components_hold_stay_in_the_sample(self):
         # About its own centre a group costs little; it is drawn for its part of what its component weighs.
         X, labels = far_groups(30_000, 8)
         engine = build(np.column_stack([X, labels]))
-        distortion = REGISTRY["none"].of(engine)
+        distortion = REGISTRY["frobenius", "none"].of(engine)
         centers = np.vstack([np.append(X[labels == j].mean(axis=0), j) for j in range(6)])
         found = rows_of(coreset(engine, distortion, 512, 0, distortion.to_frame(centers)))[:, -1]
         assert_array_equal(np.bincount(found.astype(int), minlength=6)[1:], 8)  # 512 / 12 draws each: all of them
@@ -152,9 +152,9 @@ def test_samples_that_grow_lead_below_five_runs_of_k_means(monkeypatch, seed):
 def test_gains_on_a_sample_are_larger_than_its_noise(scaling):
     X = np.random.default_rng(0).gamma(1.0, size=(400, 3))
     engine = build(X)
-    distortion = REGISTRY[scaling].of(engine)
+    distortion = REGISTRY["frobenius", scaling].of(engine)
     start = centered(engine, distortion, np.arange(400) % 8, np.repeat(distortion.origin, 8, 0))
-    found = list(refine.gains(engine, distortion, start))
+    found = list(refine.gains(engine, distortion, start, BUDGET.sample_gain))
     assert found[0] is start
     assert len(found) > 3
     assert all(new.cost < old.cost * (1 - BUDGET.sample_gain) for old, new in itertools.pairwise(found))

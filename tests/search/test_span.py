@@ -40,7 +40,7 @@ def engine_of(X, team, **options):
 class TestIsometry:
     def test_distances_between_all_items_are_the_same(self, scaling, form, team):
         engine = engine_of(form(wide()), team)
-        distortion = REGISTRY[scaling].of(engine)
+        distortion = REGISTRY["frobenius", scaling].of(engine)
         span = Span.of(engine, distortion)
         each = np.arange(engine.n_items)
         inside = span.engine.run(span.distortion, AllDistances(item_points(span.engine, span.distortion, each))).columns
@@ -50,7 +50,7 @@ class TestIsometry:
 
     def test_items_as_centres_are_lifted_to_where_they_were(self, scaling, form, team):
         engine = engine_of(form(wide()), team)
-        distortion = REGISTRY[scaling].of(engine)
+        distortion = REGISTRY["frobenius", scaling].of(engine)
         span = Span.of(engine, distortion)
         each = np.arange(engine.n_items)
         lifted = span.lifted(item_points(span.engine, span.distortion, each))
@@ -62,7 +62,7 @@ def test_nothing_cancels_far_from_the_origin(scaling, team):
     # Whole numbers about 2**40: differences of one are exact, and must stay one to ten digits.
     near = np.eye(4, 60)
     engine = engine_of(2.0**40 + near, team)
-    distortion = REGISTRY[scaling].of(engine)
+    distortion = REGISTRY["frobenius", scaling].of(engine)
     span = Span.of(engine, distortion)
     points = item_points(span.engine, span.distortion, np.arange(4))
     apart = ((points[:, None] - points[None]) ** 2).sum(axis=2)[~np.eye(4, dtype=bool)]
@@ -73,7 +73,7 @@ def test_nothing_cancels_far_from_the_origin(scaling, team):
 def test_equal_items_have_equal_coordinates_and_their_order_changes_nothing(team):
     X = wide()
     order = np.random.default_rng(1).permutation(len(X))
-    distortion = REGISTRY["item"].of(engine_of(X, team))
+    distortion = REGISTRY["frobenius", "item"].of(engine_of(X, team))
     coordinates = Span.of(engine_of(X, team), distortion).engine.rows(slice(0, 12)).values
     np.testing.assert_array_equal(coordinates[3], coordinates[7])
     np.testing.assert_array_equal(Span.of(engine_of(X[order], team), distortion).engine.rows(slice(0, 12)).values, coordinates[order])
@@ -83,7 +83,7 @@ def test_an_item_that_is_zero_stays_zero(team):
     X = wide()
     X[5] = 0
     engine = engine_of(X, team)
-    assert not Span.of(engine, REGISTRY["item"].of(engine)).engine.rows(slice(5, 6)).values.any()
+    assert not Span.of(engine, REGISTRY["frobenius", "item"].of(engine)).engine.rows(slice(5, 6)).values.any()
 
 
 @pytest.mark.parametrize(("shape", "expected"), [((12, 90), True), ((12, 13), False), ((12, 14), True), ((90, 12), False)])

@@ -33,7 +33,7 @@ def scaling(request):
 
 def build(X, scaling, weight=None):
     engine = DenseEngine(np.asarray(X, dtype=float), weight, team=ThreadTeam(1))
-    return engine, REGISTRY[scaling].about(weighted_mean(engine))
+    return engine, REGISTRY["frobenius", scaling].about(weighted_mean(engine))
 
 
 def at_rest(engine, distortion, beta=1.0, centers=None):

@@ -14,6 +14,11 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from orthonmf import ONMF, estimator
+from orthonmf.distortion.euclidean import Euclidean
+from orthonmf.distortion.line import Line
+from orthonmf.engines import ThreadTeam
+from orthonmf.engines.base import digest
+from orthonmf.engines.layout import Layout
 from orthonmf.exceptions import InvalidInputError
 from orthonmf.sources import Stored, StoredColumns, StoredRows, base, stored, turned
 
@@ -190,6 +195,42 @@ def test_pieces_are_read_once_a_pass_and_few_are_held(tmp_path):
             found[start : start + 30]
     assert found.reads == 3 * n_pieces  # none is still held when the next pass begins, and none is read twice
     assert len(found._pieces) <= 4
+
+
+def asked_first(engine, frame):
+    """What is asked of items before any search: whether they are sound, their digest, and what the frame is about."""
+    return digest(engine), frame.of(engine).ref
+
+
+@pytest.mark.parametrize("frame", [Line, Euclidean])
+@pytest.mark.parametrize("kind", [as_npy, as_zarr_path], ids=["npy", "zarr"])
+def test_read_once_before_the_search(kind, frame, tmp_path, monkeypatch):
+    monkeypatch.setattr(base, "AHEAD", 0)  # what is read ahead for another thread may be gone when that thread comes
+    X = matrix()
+    X[0] *= 8  # the largest numbers come first
+    path = kind(tmp_path, X)
+    with ThreadTeam(1) as team:
+        apart = stored(path)
+        n_pieces = len(apart.medium.borders) - 1
+        apart.check("ONMF")
+        expected = asked_first(Layout("samples", "dense").build(apart, None, team), frame)
+        assert apart.reads >= 2.9 * n_pieces  # some rows of a .npy are read by themselves
+
+        together = stored(path)
+        together.watch("ONMF")
+        found = asked_first(Layout("samples", "dense").first_seen(together, None, team), frame)
+    assert together.reads == n_pieces
+    assert found[0] == expected[0]
+    assert_array_equal(found[1], expected[1])
+
+
+def test_first_pieces_that_mislead(tmp_path):
+    """The power of two by which numbers are scaled is read from the first pieces, and put right where others are larger."""
+    X = matrix()
+    X[400:] *= 1000
+    source = as_npy(tmp_path, X)
+    for scaling in ("item", "none"):
+        assert_same(ONMF(5, scaling=scaling).fit(source), ONMF(5, scaling=scaling).fit(X))
 
 
 def test_buffers_are_used_again_but_never_while_somebody_looks(tmp_path):

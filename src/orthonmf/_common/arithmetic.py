@@ -11,6 +11,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from .typing import Array, Labels
+
 ERRORS: Any = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 P = ParamSpec("P")
@@ -39,3 +41,44 @@ def shifted(values: Any, shift: int) -> Any:
     if not limits.minexp <= shift < limits.maxexp:  # the power itself is no number
         return np.ldexp(values, shift)
     return values * values.dtype.type(np.ldexp(1.0, shift))
+
+
+# Ratios this near to 1 have logarithms that cancel with what is subtracted from them.
+NEAR_ONE = 0.5
+
+
+def relative_entropy(x: Any, y: Any) -> Any:
+    """x log(x/y) − x + y for every two numbers, at a relative error of ε / |log(x/y)|; 0 where x is 0.
+
+    With r = (y − x) / x it is x (r − log(1 + r)), whose parts are as small as the difference of x and y.
+    """
+    some, shape = x > 0, np.broadcast_shapes(np.shape(x), np.shape(y))
+    ratio = np.divide(y, x, out=np.ones(shape), where=some)
+    rest = np.divide(y - x, x, out=np.zeros(shape), where=some)
+    near = np.abs(rest) < NEAR_ONE
+    return x * (rest - np.where(near, np.log1p(np.where(near, rest, 0.0)), np.log(ratio)))
+
+
+def entropy_growth(x: Any, y: Any) -> Any:
+    """(y + x) log(1 + x/y) for every two numbers with y > 0 and x ≥ −y."""
+    return np.maximum(y + x, 0) * np.log1p(np.maximum(x / y, LEAST_RATIO))
+
+
+# The least ratio whose logarithm is a number: (1 + x) log(1 + x) is next to nothing there.
+LEAST_RATIO = -1 + 2.0**-53
+
+
+# Columns from which the least is found row by row; NumPy finds it column by column: of 20 × 4096 numbers in 120 µs instead of 37, of
+# 20 × 300 in 4 instead of 12.
+MANY_COLUMNS = 1024
+
+
+def argmin_of_columns(values: Array) -> Labels:
+    """``values.argmin(axis=0)``: in every column the row of the least number, ties to the first."""
+    if values.shape[1] < MANY_COLUMNS:
+        return values.argmin(axis=0)
+    least, found = values == values.min(axis=0), np.zeros(values.shape[1], dtype=np.min_scalar_type(len(values)))
+    for row in range(len(values) - 1, 0, -1):
+        found[least[row]] = row
+    found[least[0]] = 0
+    return found.astype(np.intp)

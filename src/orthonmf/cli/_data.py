@@ -9,12 +9,20 @@ from pathlib import Path
 from scipy.sparse import csr_array, issparse
 
 from .._common.files import STDIN
+from .._common.memory import free_bytes
 from .._common.typing import Array
 from ..exceptions import InvalidInputError
 from ..io import Columns, Data
 from ..io.apart import read
 from ..io.base import texts
 from ..io.columns import ALL, listed, repeated
+from ..io.large import KINDS, only_piece_by_piece, open_stored
+from ..sources import ON_DISK
+
+# Data that take a larger share of the free memory stay on disk: a fit needs some as well.
+ROOM = 0.5
+# Numbers seldom take less than this part of their room where they are compressed: smaller files are not even opened to see.
+PACKED = 32
 
 
 @dataclass(frozen=True)
@@ -27,14 +35,33 @@ class Taken:
     transpose: bool = False
 
     def read(self, path: Path) -> Data:
-        """The matrix that is meant."""
-        if self.names is None:
+        """The matrix that is meant; one that does not fit in memory stays on disk, if it is of a kind that is read piece by piece."""
+        names = None if self.names is None else _lines(self.names)
+        data = self._left_on_disk(path)
+        if data is not None and isinstance(data.X, ON_DISK):
+            return data
+        if data is None and names is None:
             data = read(path, key=self.key, columns=self.columns)
         else:
-            names = _lines(self.names)
-            data = self.columns.of(_named(read(path, key=self.key), names, self.names, source(path)))
+            data = read(path, key=self.key) if data is None else data
+            data = self.columns.of(data if names is None else _named(data, names, self.names, source(path)))
         _check_unscaled(path, data)
         return _transposed(data) if self.transpose else data
+
+    def _left_on_disk(self, path: Path) -> Data | None:
+        """The matrix on disk, where it is too large for memory; and one that no other reader knows."""
+        alone = only_piece_by_piece(path)
+        if not alone and (path.suffix.lower() not in KINDS or not path.is_file() or path.stat().st_size <= ROOM * free_bytes() / PACKED):
+            return None
+        data = open_stored(path, self.key)
+        if data.X.nbytes <= ROOM * free_bytes():
+            return replace(data, X=data.X.loaded()) if alone else None
+        if self != Taken(self.key):
+            raise InvalidInputError(
+                f"{path} has {data.X.nbytes / 2**30:.1f} GiB of numbers, which do not fit in memory, where --drop, --keep, --id-column, "
+                "--names and --transpose need them. Write the file first as it is meant."
+            )
+        return data
 
 
 def taken(
@@ -81,7 +108,7 @@ def _words(option: str, text: str | None) -> tuple[str, ...]:
     return names
 
 
-def _named(data: Data, names: Array, path: Path, where: str) -> Data:
+def _named(data: Data, names: Array, path: Path | None, where: str) -> Data:
     """The same with the names of the file ``path``."""
     if data.column_names is not None:
         raise InvalidInputError(f"{where} has names of its columns ({listed(data.column_names[:3])}); leave --names out.")

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
 from .._common.memory import free_bytes
@@ -23,20 +21,19 @@ from ..io.base import texts
 from ..io.columns import listed, repeated, typed
 from ..model.preparation import Preparation
 from ..model.units import uneven
-from ..search.job import MAX_COMPONENTS
+from ..sources import ON_DISK, is_sparse
+from ._data import ROOM
 from ._output import warn
-from ._progress import annealing
+from ._progress import fitting
 
 MODEL = "model.onmf"
 # Fewer rows often differ by chance.
 MANY = 10
-# Data that take a larger share of the free memory stay on disk: a fit needs some as well.
-ROOM = 0.5
 
 
 def fitted(model: ONMF, data: Data, *, quiet: bool) -> ONMF:
     """The model, fitted with a bar on the terminal, and the names of the features noted."""
-    with warnings.catch_warnings(record=True) as caught, annealing(_goal(model, data.X), quiet=quiet):
+    with warnings.catch_warnings(record=True) as caught, fitting(quiet=quiet):
         for category in (ConvergenceWarning, NothingStandsOutWarning):
             warnings.simplefilter("always", category)
         model.fit(data.X)
@@ -50,27 +47,19 @@ def fitted(model: ONMF, data: Data, *, quiet: bool) -> ONMF:
 
 def resident(data: Data, *, quiet: bool) -> Data:
     """The data in memory where there is room for them; else where they are, on disk, and a line that says so."""
-    if not isinstance(data.X, np.memmap):
+    if not isinstance(data.X, (np.memmap, *ON_DISK)):
         return data
     size, free = data.X.nbytes, free_bytes()
-    if size <= ROOM * free:
+    if size <= ROOM * free and isinstance(data.X, np.memmap):
         return replace(data, X=np.array(data.X))
     if not quiet:
         warn(f"note: {size / 2**30:.1f} GiB of data, {free / 2**30:.1f} GiB of free memory: they are read piece by piece in every pass.")
     return data
 
 
-def _goal(model: ONMF, X: Any) -> int:
-    """The number of components at which the annealing ends."""
-    if not isinstance(model.n_components, str):
-        return int(model.n_components)
-    n_items = X.shape[0 if model.orthogonal == "samples" else 1]
-    return min(model.max_components or MAX_COMPONENTS, n_items)
-
-
 def _speak_of_names(data: Data) -> None:
     """Say when a first column that may be names was taken for numbers."""
-    if data.row_names is not None or data.column_names is None or issparse(data.X) or len(data.X) < MANY:
+    if isinstance(data.X, ON_DISK) or data.row_names is not None or data.column_names is None or is_sparse(data.X) or len(data.X) < MANY:
         return
     first = np.asarray(data.X[:, 0], dtype=np.float64)
     if (first == np.round(first)).all() and len(np.unique(first)) == len(first):
@@ -90,7 +79,7 @@ def load(path: Path) -> ONMF:
 
 def prepared(model: ONMF, data: Data, normalize: str | None) -> Data:
     """The data as they are factorised, noted in the model; where nothing is done to them, a line tells of features in other units."""
-    if isinstance(data.X, np.memmap):
+    if isinstance(data.X, (np.memmap, *ON_DISK)):
         if normalize is not None:
             raise InvalidInputError(f"--normalize {normalize} needs data in memory, which has no room for them; prepare the file first.")
         return data

@@ -42,6 +42,7 @@ Normalize = Annotated[
 ]
 Orthogonal = Annotated[str, typer.Option(help="What belongs to one component: samples (rows) or features (columns).")]
 Scaling = Annotated[str, typer.Option(help="item: each item has a scale of its own. none: all items of a component share one.")]
+Loss = Annotated[str, typer.Option(help="frobenius: squared differences. kullback-leibler: for counts.")]
 MaxComponents = Annotated[int | None, typer.Option(help="Where auto stops looking; 32 by default.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]

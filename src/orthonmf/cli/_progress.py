@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from .._common.visible import visible
 from ..experiments.store import Record, Task
-from ..progress import Temperature, listening
+from ..progress import Moment, listening
 
 
 @contextmanager
@@ -27,34 +28,40 @@ def bar(total: int) -> Iterator[Callable[[Task, Record], None]]:
 
 
 @contextmanager
-def annealing(goal: int, *, quiet: bool = False) -> Iterator[None]:
-    """A bar over the components that the fits in the block find, out of ``goal``, with the current β.
+def fitting(*, quiet: bool = False) -> Iterator[None]:
+    """A bar over what the fits in the block do, with the time that is left for the whole, as far as anyone can tell."""
+    with _shown(*_COLUMNS, quiet=quiet) as progress:
+        task = progress.add_task("reading", total=1.0, left="")
 
-    The time left is what the components still to be found would take at the pace so far; later ones take longer, the search may end
-    before all are found, and nobody knows how long the refinement takes, so there the bar only shows that it goes on.
-    """
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=16), TimeElapsedColumn(), _Left())
-    with _shown(*columns, quiet=quiet) as progress:
-        task = progress.add_task("reading the matrix", total=goal)
+        def heard(moment: Moment) -> None:
+            left = "" if moment.left is None else f"about {_clock(moment.left)} left"
+            text = visible(": ".join(filter(None, (moment.phase, moment.detail))))
+            progress.update(task, completed=moment.share, description=text, left=left)
 
-        def settled(temperature: Temperature) -> None:
-            found = temperature.n_components
-            text = f"β {temperature.beta:<9.4g} {found:>3}/{goal} components"
-            more = found > progress.tasks[0].completed  # shown at once; the rest when the bar is drawn again
-            progress.update(task, completed=min(found, goal), description=text, refresh=more)
-
-        def staged(text: str) -> None:
-            progress.update(task, description=text, total=None, refresh=True)
-
-        with listening(settled, staged):
+        with listening(on_moment=heard):
             yield
 
 
-class _Left(TimeRemainingColumn):
-    """The time left, as far as anyone can tell."""
+@contextmanager
+def working(text: str, *, quiet: bool = False) -> Iterator[None]:
+    """A bar that shows that something goes on, for what nobody can count."""
+    with _shown(*_COLUMNS, quiet=quiet) as progress:
+        progress.add_task(text, total=None, left="")
+        yield
 
-    def render(self, task: Any) -> Any:
-        return Text("") if task.time_remaining is None else Text.assemble("about ", super().render(task), " left")
+
+class _Elapsed(TimeElapsedColumn):
+    """The time since the beginning, also when all that can be counted is done."""
+
+    def render(self, task: Any) -> Text:
+        return Text(_clock(task.elapsed or 0.0), style="progress.elapsed")
+
+
+_COLUMNS = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=16), _Elapsed(), TextColumn("{task.fields[left]}"))
+
+
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=int(seconds)))
 
 
 def _shown(*columns: Any, quiet: bool = False) -> Progress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import monotonic
 from typing import Annotated, Any
 
 import typer
@@ -20,6 +21,8 @@ from ._data import taken
 from ._folder import alone, check_taken, together
 from ._model import MODEL, fitted, names_checked, names_of, prepared, resident
 from ._output import as_json, base_name, say, warn, write_text
+from ._progress import working
+from ._provenance import command, stamped
 from .verify import FAILED, evidence
 
 SUMMARY, REPORT = "summary.json", "report.html"
@@ -40,6 +43,7 @@ EXAMPLES = options.examples(
     "fit genes.csv",
     "fit counts.h5ad --key counts -k 12 --out programmes",
     "fit patients.parquet -k 3 --capacity 0.35 --force",
+    "fit words.mtx -k 20 --loss kullback-leibler",
     "fit spectra.npy -k 4 --capacity 10,20,30,40 --scaling none",
     "fit big.npy -k 20 --checkpoint big-fit",
     "fit survey.xlsx --key 'Sheet 2' --drop age,town --id-column name",
@@ -48,6 +52,7 @@ EXAMPLES = options.examples(
 
 
 def fit(
+    context: typer.Context,
     data: options.Data,
     n_components: Annotated[
         str,
@@ -62,6 +67,7 @@ def fit(
     min_size: Annotated[str | None, typer.Option(help="Fewest items in a component, in the same forms.")] = None,
     orthogonal: options.Orthogonal = "samples",
     scaling: options.Scaling = "item",
+    loss: options.Loss = "frobenius",
     max_components: options.MaxComponents = None,
     time_limit: Annotated[float | None, typer.Option(help="Seconds after which the best answer so far is taken.")] = None,
     checkpoint: Annotated[
@@ -80,6 +86,10 @@ def fit(
     allow_uncertified: Annotated[
         bool, typer.Option("--allow-uncertified", help="End with exit code 0 though the certificate fails.")
     ] = False,
+    stamp: Annotated[
+        bool,
+        typer.Option("--stamp", help="Note date and seconds in report and summary; without, the same command writes the same files."),
+    ] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -87,6 +97,7 @@ def fit(
 
     Ends with exit code 3 when the certificate fails; all is written then too.
     """
+    began = monotonic()
     check_choice("format", form, FORMS)
     wanted = taken(key=key, drop=drop, keep=keep, id_column=id_column, names=names, transpose=transpose)
     model = ONMF(
@@ -95,6 +106,7 @@ def fit(
         min_size=options.sizes("min-size", min_size),
         orthogonal=orthogonal,
         scaling=scaling,
+        loss=loss,
         max_components=max_components,
         time_limit=time_limit,
         checkpoint=checkpoint,
@@ -106,7 +118,8 @@ def fit(
         given = prepared(model, resident(wanted.read(data), quiet=quiet), normalize)
         fitted(model, given, quiet=quiet)
         summary = summarised(model, given, base_name(data), form)
-        with together(place, OURS) as drafts:
+        summary["provenance"] = {"Command": command(context), **(stamped(began) if stamp else {})}
+        with together(place, OURS) as drafts, working("writing tables and report", quiet=quiet):
             write_all(model, given, summary, drafts)
     _report(model, given, summary, folder, json=json, quiet=quiet)
     if not model.certificate_.holds and not allow_uncertified:
@@ -141,12 +154,21 @@ def write_all(model: ONMF, matrix: Data, summary: dict[str, Any], folder: Path) 
         sure = model._certainty(matrix.X, model.labels_)
     write_table(assignments, [(kind, items), ("component", model.labels_), ("scale", model.scale_), *sure.items()])
     write_text(folder / SUMMARY, as_json(summary) + "\n")
-    write_report(model, folder / REPORT, item_names=items, feature_names=matrix.column_names, title=summary["data"])
+    with names_checked():
+        write_report(
+            model,
+            folder / REPORT,
+            X=matrix.X,
+            item_names=items,
+            feature_names=matrix.column_names,
+            title=summary["data"],
+            provenance=summary["provenance"],
+        )
 
 
 def summarised(model: ONMF, matrix: Data, name: str, form: str) -> dict[str, Any]:
     """What was asked and what was found; nothing that another run of the same command would write otherwise."""
-    asked = ("n_components", "capacity", "min_size", "orthogonal", "scaling", "max_components", "time_limit")
+    asked = ("n_components", "capacity", "min_size", "orthogonal", "scaling", "loss", "max_components", "time_limit")
     return {
         "data": name,
         "shape": matrix.X.shape,

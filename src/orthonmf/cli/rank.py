@@ -22,6 +22,7 @@ def rank(
     data: options.Data,
     orthogonal: options.Orthogonal = "samples",
     scaling: options.Scaling = "item",
+    loss: options.Loss = "frobenius",
     max_components: options.MaxComponents = None,
     key: options.Key = None,
     drop: options.Drop = None,
@@ -33,7 +34,7 @@ def rank(
     json: options.Json = False,
 ) -> None:
     """Say how many components the data have, how sure that is, and what speaks for every other number."""
-    model = ONMF(orthogonal=orthogonal, scaling=scaling, max_components=max_components, refine=False)
+    model = ONMF(orthogonal=orthogonal, scaling=scaling, loss=loss, max_components=max_components, refine=False)
     wanted = taken(key=key, drop=drop, keep=keep, id_column=id_column, names=names, transpose=transpose)
     fitted(model, prepared(model, wanted.read(data), normalize), quiet=False)
     rows = curve(model)

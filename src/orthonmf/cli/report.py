@@ -14,34 +14,56 @@ from ..exceptions import InvalidInputError
 from ..io.apart import read_names
 from ..report import write_report
 from . import _options as options
+from ._data import source, taken
 from ._folder import alone
-from ._model import MODEL, load
+from ._model import MODEL, load, matched, names_checked
 from ._output import base_name, check_file, say
+from ._progress import working
 from .fit import FORMS, REPORT, SUMMARY, tables
 
-EXAMPLES = options.examples("report genes-onmf --force", "report genes-onmf --out talk.html --title 'Genes of the cell cycle'")
+EXAMPLES = options.examples(
+    "report genes-onmf genes.csv --force", "report genes-onmf genes.csv --out talk.html --title 'Genes of the cell cycle'"
+)
 
 
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder that fit wrote.", metavar="DIR", readable=False)],
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            help="The data of the fit, for the pictures of the items and of the data; left out without.", metavar="[DATA]", readable=False
+        ),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="Heading; by default the name of the data.")] = None,
     out: Annotated[Path | None, typer.Option(help="File for the report; by default report.html in DIR.")] = None,
+    key: options.Key = None,
+    drop: options.Drop = None,
+    keep: options.Keep = None,
+    id_column: options.IdColumn = None,
+    names: options.Names = None,
+    transpose: options.Transpose = False,
     force: options.Force = False,
 ) -> None:
-    """Make the report of a fit again: one HTML file that opens anywhere, from the model and the names beside it."""
+    """Make the report of a fit again: one HTML file that opens anywhere, from the model and the names beside it, and the data if given."""
     if not folder.is_dir():
         raise InvalidInputError(f"{folder} is not a folder; expected one that orthonmf fit wrote.")
+    wanted = taken(key=key, drop=drop, keep=keep, id_column=id_column, names=names, transpose=transpose)
     path = folder / REPORT if out is None else out
+    inputs = [folder / name for name in (MODEL, SUMMARY, *(tables(form)[-1] for form in FORMS))]
     with alone(folder) if out is None else nullcontext():
-        check_file(path, force=force, inputs=[folder / name for name in (MODEL, SUMMARY, *(tables(form)[-1] for form in FORMS))])
-        model = load(folder)
-        write_report(
-            model,
-            path,
-            item_names=_item_names(folder, len(model.labels_)),
-            feature_names=getattr(model, "feature_names_in_", None),
-            title=title or _title(folder),
-        )
+        check_file(path, force=force, inputs=inputs if data is None else [*inputs, data])
+        model, summary = load(folder), _summary(folder)
+        X = None if data is None else matched(model, wanted.read(data), source(data)).X
+        with names_checked(), working("writing the report"):
+            write_report(
+                model,
+                path,
+                X=X,
+                item_names=_item_names(folder, len(model.labels_)),
+                feature_names=getattr(model, "feature_names_in_", None),
+                title=title or str(summary.get("data", base_name(folder))),
+                provenance=_texts(summary.get("provenance")),
+            )
     say(visible(f"Written: {path}"))
 
 
@@ -56,9 +78,15 @@ def _item_names(folder: Path, n_items: int) -> Any:
     return None
 
 
-def _title(folder: Path) -> str:
-    """The name of the data, as the summary has it."""
+def _summary(folder: Path) -> dict[str, Any]:
+    """What the fit wrote of itself; nothing where that is not there, or none of ours."""
     try:
-        return str(json.loads((folder / SUMMARY).read_text(encoding="utf-8"))["data"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # no summary, or none of ours
-        return base_name(folder)
+        found = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _texts(found: Any) -> dict[str, str]:
+    """The lines of a provenance that are texts."""
+    return {name: text for name, text in found.items() if isinstance(text, str)} if isinstance(found, dict) else {}

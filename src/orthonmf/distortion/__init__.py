@@ -1,17 +1,33 @@
-"""Distortions: what it costs to put an item into a component. One file each; the registry maps a scaling to its class."""
+"""Distortions: what it costs to put an item into a component. One file each; the registry maps a loss and a scaling to its class."""
 
 from __future__ import annotations
 
 from .base import Distortion, Items, Pairs
 from .euclidean import Euclidean
+from .kullback_leibler import Poisson, Profile
 from .line import Line
 
-REGISTRY: dict[str, type[Distortion]] = {"item": Line, "none": Euclidean}
+REGISTRY: dict[tuple[str, str], type[Distortion]] = {
+    ("frobenius", "item"): Line,
+    ("frobenius", "none"): Euclidean,
+    ("kullback-leibler", "item"): Profile,
+    ("kullback-leibler", "none"): Poisson,
+}
 
 
-def has_scales(scaling: str) -> bool:
-    """Whether each item has a scale of its own: components are directions then, and means otherwise."""
-    return REGISTRY[scaling].scaled
+def losses() -> tuple[str, ...]:
+    """Names of the losses."""
+    return tuple(dict.fromkeys(loss for loss, _ in REGISTRY))
 
 
-__all__ = ["REGISTRY", "Distortion", "Euclidean", "Items", "Line", "Pairs", "has_scales"]
+def scalings(loss: str) -> tuple[str, ...]:
+    """Names of the scalings of a loss."""
+    return tuple(scaling for name, scaling in REGISTRY if name == loss)
+
+
+def loss_of(model: object) -> type[Distortion]:
+    """The class of the loss that an estimator asks for."""
+    return REGISTRY[getattr(model, "loss", "frobenius"), model.scaling]  # type: ignore[attr-defined]
+
+
+__all__ = ["REGISTRY", "Distortion", "Euclidean", "Items", "Line", "Pairs", "Poisson", "Profile", "loss_of", "losses", "scalings"]

@@ -8,6 +8,7 @@ their own.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
@@ -17,6 +18,7 @@ from .._common.typing import Array, Labels
 from ..engines.base import Engine, RawRows, Rows, weighted_mean
 from ..exceptions import InvalidInputError
 from ..passes.state import State, Stats
+from .measure import Measure, Squared
 
 
 @dataclass(frozen=True)
@@ -28,15 +30,17 @@ class Items:
     rows : Rows
         What is left of the items beside the reference.
     along : ndarray of shape (block,)
-        Coordinate along the reference direction (lines); unused otherwise.
+        Coordinate along the reference direction (lines); Σ x of what is seen of an item (counts); unused otherwise.
     sq : ndarray of shape (block,)
-        Squared norm of the rest.
+        Squared norm of the rest; the distance to the reference (counts).
     weight : ndarray of shape (block,)
         ω_i, float64.
     frame : Distortion
         Whose frame it is.
     size : ndarray of shape (block,) or 1
         What each item counts towards a soft bound.
+    renew : callable or None
+        Where the numbers took long to find: makes the rows again, so that the numbers can be kept without them.
     """
 
     rows: Rows
@@ -45,6 +49,7 @@ class Items:
     weight: Array
     frame: Distortion
     size: Array | float = 1.0
+    renew: Callable[[RawRows], Rows] | None = None
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -107,12 +112,30 @@ class Distortion(ABC):
     scaled = False
     #: Whether only inner products of items enter, so that they may be held in any orthonormal coordinates.
     turnable = False
+    #: By which power of X costs grow; see ``Measure``.
+    power = 2
+    #: Whether items are held about the reference: distances then have the rounding of what is left of them, else that of the items.
+    framed = True
+    #: Whether coordinates of centres add up as those of items do.
+    flat = True
+    #: Share of the reference in a component that is opened at an item: elsewhere one item may be infinitely far from most others.
+    blend = 0.0
 
     def __init__(self, ref: Array) -> None:
         self.ref = ref
         # A direction has one coordinate more, along the reference, which comes first.
         self.origin = np.concatenate([np.ones(int(self.scaled)), np.zeros(len(ref))])[None]
         self.origin.flags.writeable = False
+
+    @property
+    def measure(self) -> Measure:
+        """What the error of an approximation is."""
+        return Squared()
+
+    @property
+    def ref_size(self) -> float:
+        """How large the reference is, in units of a distance."""
+        return float(np.dot(self.ref, self.ref))
 
     @classmethod
     @abstractmethod
@@ -181,10 +204,10 @@ class Splitting(Curved, ABC):
 
     @abstractmethod
     def projections(self, items: Items, centers: Array, directions: Array) -> Array:
-        """(x − y_j)·ψ_j, or x̂·ψ_j for lines, shape (k, block)."""
+        """(x − y_j)·ψ_j, x̂·ψ_j for lines, or what else ``change`` is linear in, shape (k, block)."""
 
     @abstractmethod
-    def change(self, inner: Array, projections: Array, step: Array) -> Array:
+    def change(self, inner: Array, projections: Array, step: Array, centers: Array, directions: Array) -> Array:
         """d(x, centre moved by step) − d(x, centre), shape (k, block)."""
 
     @abstractmethod
@@ -202,12 +225,12 @@ class Moving(Distortion, ABC):
     ability = "the costs of moving items between components"
 
     @abstractmethod
-    def join(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
+    def join(self, items: Items, pairs: Pairs, centers: Array, mass: Array, cost: Array) -> Array:
         """Cost that each component gains when an item joins it and its centre follows, shape (k, block)."""
 
     @abstractmethod
-    def leave(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
-        """Cost that each component loses when an item of it leaves and its centre follows, shape (k, block)."""
+    def leave(self, items: Items, pairs: Pairs, labels: Labels, centers: Array, mass: Array, cost: Array) -> Array:
+        """Cost that the component of each item loses when the item leaves it and its centre follows, shape (block,)."""
 
     @abstractmethod
     def merge(self, centers: Array, mass: Array, cost: Array) -> Array:
@@ -277,9 +300,16 @@ def having(distortion: Distortion, ability: type[Ability], who: str) -> Ability:
     return distortion
 
 
-def scales(distortion: Distortion, inner: Array, sq: Array) -> Array:
-    """The best scale of items of squared norm ``sq`` whose inner products with their centres (as in ``Pairs``) are ``inner``."""
-    return inner * np.sqrt(sq) if distortion.scaled else np.ones_like(sq)
+def scales(distortion: Distortion, inner: Array, size: Array) -> Array:
+    """The best scale of items of this size (``Measure.size``) whose inner products with their centres (as in ``Pairs``) are ``inner``."""
+    return distortion.measure.scale(inner, size) if distortion.scaled else np.ones_like(size)
+
+
+def carried(distortion: Distortion, points: Array, mass: Array) -> Array:
+    """Centres at points that others were carried to: as sums over items of these masses would put them, where coordinates add up."""
+    if distortion.flat:
+        return distortion.center(mass[:, None] * points, mass)
+    return having(distortion, Curved, "A centre that is carried on").retract(points)
 
 
 def mean_of(engine: Engine, distortion: Distortion) -> Array | None:

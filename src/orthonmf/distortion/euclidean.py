@@ -75,7 +75,7 @@ class Euclidean(Splitting, Moving, Metric, Flowing):
         inner = items.rows.dot(directions)
         return inner - np.einsum("ij,ij->i", centers, directions).astype(inner.dtype)[:, None]
 
-    def change(self, inner: Array, projections: Array, step: Array) -> Array:
+    def change(self, inner: Array, projections: Array, step: Array, centers: Array, directions: Array) -> Array:
         # ‖x − y − tψ‖² − ‖x − y‖² = t (t − 2 (x − y)·ψ)
         return step[:, None] * (step[:, None] - 2 * projections)
 
@@ -92,16 +92,16 @@ class Euclidean(Splitting, Moving, Metric, Flowing):
     def flow_cost(self, points: Array, weight: Array) -> FlowCost:
         return EuclideanCost(points, weight)
 
-    def join(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
+    def join(self, items: Items, pairs: Pairs, centers: Array, mass: Array, cost: Array) -> Array:
         # ω m / (m + ω) ‖x − y‖²
         total = np.maximum(mass[:, None] + items.weight, np.finfo(float).tiny)
         return items.weight * np.maximum(pairs.distance, 0) * (mass[:, None] / total)
 
-    def leave(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
+    def leave(self, items: Items, pairs: Pairs, labels: Labels, centers: Array, mass: Array, cost: Array) -> Array:
         # ω m / (m − ω) ‖x − y‖²; an item alone in its component leaves nothing behind
-        least = np.maximum(1e-12 * mass, np.finfo(float).tiny)[:, None]
-        rest = np.maximum(mass[:, None] - items.weight, least)
-        return np.minimum(items.weight * np.maximum(pairs.distance, 0) * mass[:, None] / rest, cost[:, None])
+        least = np.maximum(1e-12 * mass, np.finfo(float).tiny)[labels]
+        rest = np.maximum(mass[labels] - items.weight, least)
+        return np.minimum(items.weight * np.maximum(pairs.of(labels).distance[0], 0) * mass[labels] / rest, cost[labels])
 
     def least_cost(self, points: Array, weight: Array) -> float:
         mean = weight @ points / max(float(weight.sum()), np.finfo(float).tiny)

@@ -1,9 +1,12 @@
-"""Both losses on few items that are held in memory, as the barrier flow needs them: all distances at once, and their gradient."""
+"""The losses on few items that are held in memory, as the barrier flow needs them: all distances at once, and their gradient."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from .._common.arithmetic import relative_entropy
 from .._common.typing import Array
 from ..exceptions import InvalidInputError
 
@@ -59,6 +62,38 @@ class LineCost:
     def spread(self, n_components: int) -> tuple[Array, Array]:
         leading = _leading_directions(self._items, self.weights, n_components)
         return leading[0] * (1.0 if leading[0].sum() >= 0 else -1.0), leading[1:]
+
+
+class DivergenceCost:
+    """d = D(x‖c) on weighted rows √(2x), for centres √(2c), of which none has less than ``least`` under the logarithm."""
+
+    def __init__(self, items: Array, weights: Array, place: Callable[[Array], Array], least: Array) -> None:
+        self.weights = _checked_weights(items, weights)
+        self._items, self._place, self._least = np.square(items) / 2, place, least
+
+    def cost(self, centers: Array) -> Array:
+        return np.column_stack([self._away(np.square(center) / 2) for center in centers])
+
+    def _away(self, mean: Array) -> Array:
+        """D(x‖c) of every item."""
+        floored = np.maximum(mean, self._least)
+        terms = relative_entropy(self._items, floored)
+        return np.maximum((terms + np.where(self._items > 0, mean - floored, mean)).sum(axis=1), 0.0)
+
+    def center_gradient(self, resp: Array, centers: Array) -> Array:
+        # mass y − 2 Σ q x / y, which for profiles is tangent as it is
+        share = self.weights[:, None] * resp
+        pull = np.divide(share.T @ self._items, centers, out=np.zeros_like(centers), where=np.square(centers) / 2 > self._least)
+        return share.sum(axis=0)[:, None] * centers - 2 * pull
+
+    def place(self, centers: Array) -> Array:
+        return self._place(centers)
+
+    def spread(self, n_components: int) -> tuple[Array, Array]:
+        mean = self._place(np.sqrt(2 * self.weights @ self._items / self.weights.sum())[None])[0]
+        # z = (x − c) / y, of which items differ as they do by squared distances
+        away = np.divide(self._items - np.square(mean) / 2, mean, out=np.zeros_like(self._items), where=np.square(mean) / 2 > self._least)
+        return mean, _leading_directions(away, self.weights, n_components - 1)
 
 
 def _checked_weights(items: Array, weights: Array | None) -> Array:

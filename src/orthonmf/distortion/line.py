@@ -110,7 +110,7 @@ class Line(Splitting, Moving, Metric, Flowing):
         inner += np.multiply.outer(directions[:, 0].astype(inner.dtype), items.along.astype(inner.dtype, copy=False))
         return inner
 
-    def change(self, inner: Array, projections: Array, step: Array) -> Array:
+    def change(self, inner: Array, projections: Array, step: Array, centers: Array, directions: Array) -> Array:
         # With tan φ = step: (x̂·u)² − (x̂·u cos φ + x̂·ψ sin φ)²
         cosine = 1 / np.sqrt(1 + step * step)[:, None]
         sine = step[:, None] * cosine
@@ -134,15 +134,15 @@ class Line(Splitting, Moving, Metric, Flowing):
     def flow_cost(self, points: Array, weight: Array) -> FlowCost:
         return LineCost(points, weight)
 
-    def join(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
-        return items.weight * np.maximum(pairs.distance, 0) - self._turn(items, pairs, mass, cost)
+    def join(self, items: Items, pairs: Pairs, centers: Array, mass: Array, cost: Array) -> Array:
+        return items.weight * np.maximum(pairs.distance, 0) - self._turn(items, pairs, np.maximum(mass - cost, TINY)[:, None])
 
-    def leave(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
-        return np.minimum(items.weight * np.maximum(pairs.distance, 0) + self._turn(items, pairs, mass, cost), cost[:, None])
+    def leave(self, items: Items, pairs: Pairs, labels: Labels, centers: Array, mass: Array, cost: Array) -> Array:
+        own, explained = pairs.of(labels), np.maximum(mass - cost, TINY)[labels][None]
+        return np.minimum(items.weight * np.maximum(own.distance, 0) + self._turn(items, own, explained), cost[labels])[0]
 
-    def _turn(self, items: Items, pairs: Pairs, mass: Array, cost: Array) -> Array:
+    def _turn(self, items: Items, pairs: Pairs, explained: Array) -> Array:
         """What turning the line after one item gains, to second order: ω² (x̂·u)² d / λ with λ = Σ ω (x̂·u)² = mass − cost."""
-        explained = np.maximum(mass - cost, TINY)[:, None]
         return items.weight**2 * np.square(pairs.inner) * np.maximum(pairs.distance, 0) / explained
 
     def least_cost(self, points: Array, weight: Array) -> float:

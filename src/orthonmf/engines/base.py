@@ -21,7 +21,7 @@ import numpy as np
 from .._common.typing import Array, Labels
 from ..exceptions import IntegrityError
 from ..passes.base import GIVEN_WEIGHT, INDEX, Columns, Found, Pass
-from ..passes.raw import Digest, DigestSums, Energy, Scalar, Total, WeightedSum
+from ..passes.raw import Digest, DigestSums, Energy, FirstSums, Scalar, Total, WeightedSum
 from .threads import ThreadTeam
 
 # A block of this many bytes, and as many of logits, stays in a core's second-level cache.
@@ -54,6 +54,12 @@ class Rows(Protocol):
     def sqnorms(self) -> Array:
         """Squared norms ‖x'‖², shape (block,)."""
 
+    def growth(self, weight: Array, vectors: Array, labels: Labels | None = None) -> Array:
+        """Σ (v + z) log(1 + z/v) over the dimensions with z = weight · x', which must be factor · x, for every vector v > 0: (k, block).
+
+        With ``labels``, for the vector of each item's label alone: (block,).
+        """
+
     def take(self, index: Any) -> Array:
         """The rows at ``index`` as a dense float64 array."""
 
@@ -78,6 +84,24 @@ class RawRows(Protocol):
 
     def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
         """Squared norms of x − scale · components[labels] by explicit subtraction in float64, shape (block,)."""
+
+    def sums(self) -> Array:
+        """Σ x of every item in float64, shape (block,)."""
+
+    def divergence(self, scale: Array, labels: Labels, components: Array, least: Array) -> Array:
+        """Σ x log(x/y) − x + y with y = scale · components[labels], term by term in float64, shape (block,).
+
+        Under the logarithm no component is less than ``least`` (n_dims,).
+        """
+
+    def pearson(self, scale: Array, labels: Labels, components: Array, least: Array) -> Array:
+        """Σ (x − y)² / y with the same y, which under the fraction is no less than scale · ``least``, shape (block,)."""
+
+    def times(self, factor: Array, dim_factor: Array) -> Any:
+        """The items times a factor each and one for each dimension, in float64, as their engine reads them."""
+
+    def rooted(self) -> RawRows:
+        """The square roots of the items."""
 
     def gram(self, weight: Array, ref: Array | None) -> Array:
         """Σ weight_i (x_i − ref)(x_i − ref)ᵀ in float64, shape (n_dims, n_dims)."""
@@ -159,10 +183,16 @@ class Engine(ABC):
     lasting = True
     #: Whether what is kept of an item is a few numbers, whatever its width.
     frames_are_few = False
+    #: Whether what is computed of all items beside its passes is compiled.
+    compiles = False
+    #: Whether columns of it are read by passes alone, and need not be at hand before one reads them.
+    columns_stay = False
     #: Weights are seen as w · 4**weight_shift.
     weight_shift = 0
     #: What each item counts towards a soft bound, float64 with mean one; None where all count the same.
     size: Array | None = None
+    #: What was found of the items when they were first read, where that was more than whether they are sound.
+    seen: FirstSums | None = None
     #: Where the chunks of items begin and end, in which X was given; None where as many blocks as have ``CHUNK_ITEMS`` items are one.
     chunks: Labels | None = None
     #: The place of the first item among those of all machines.
@@ -193,8 +223,8 @@ class Engine(ABC):
         """An engine in memory and in float64 on the items at ``index``."""
 
     @abstractmethod
-    def outer(self, ref: Array | None) -> Array:
-        """√w_i √w_l (x_i − ref)·(x_l − ref) of all items in float64, shape (n_items, n_items): for few items.
+    def outer(self, ref: Array | None, *, rooted: bool = False) -> Array:
+        """√w_i √w_l (x_i − ref)·(x_l − ref) of all items, or of their roots, in float64, shape (n_items, n_items): for few items.
 
         Beyond the result and X it takes ``OUTER_BYTES`` and a block or two for each thread.
         """
@@ -213,10 +243,15 @@ class Engine(ABC):
         return [slice(start, min(start + size, stop)) for begin, stop in pairwise(borders) for start in range(begin, stop, size)]
 
     def run(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Found:
-        """One pass over all items, seen in a frame, or as they were given where that is None.
+        """One pass over all items, seen in a frame, or as they were given where that is None; from the journal where it was noted.
 
         The totals of the blocks are added within a chunk, then those of the chunks, and columns are joined, in the order of the blocks.
         """
+        journal = self.team.journal
+        return self.computed(frame, work, columns) if journal is None else journal.found(self, frame, work, columns or {})
+
+    def computed(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Found:
+        """One pass, computed."""
         began = self.team.clock()
         joined: dict[str, Array] = {}
         totals: list[Any] = []
@@ -251,17 +286,18 @@ class Engine(ABC):
 
     def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
         """One pass, not added up: the place of every block and what is found in it, in order. For what is too large to be joined."""
-        if frame is not BLIND:
-            self._count_pass()
+        self.count_pass(frame)
         return zip(self.slices, self._parts(frame, work, columns or {}), strict=True)
 
     def _parts(self, frame: Framing | None, work: Pass, columns: Columns) -> Iterable[Found]:
         """What a pass finds in every block, in the order of the blocks, computed by the threads."""
         return self.team.map(lambda where: work(*self._seen(frame, work, columns, where)), self.slices)
 
-    def _count_pass(self) -> None:
-        self.passes += 1
-        self.team.passes += 1
+    def count_pass(self, frame: Framing | None) -> None:
+        """Count a pass, if it sees the items."""
+        if frame is not BLIND:
+            self.passes += 1
+            self.team.passes += 1
 
     def near(self) -> Engine:
         """The same items on an engine whose columns are arrays of this process."""
@@ -294,15 +330,29 @@ class Engine(ABC):
             joined[name] = np.empty((self.n_items, *values.shape[1:]), dtype=values.dtype)
         joined[name][where] = values
 
+    @property
+    def _kept_whole(self) -> bool:
+        """Whether framed blocks are kept between passes."""
+        return self.n_items * self.row_width * 8 <= KEEP_BYTES
+
     def _items(self, framing: Framing, where: slice) -> Any:
-        keep = self.n_items * self.row_width * 8 <= KEEP_BYTES
         items = self._kept.get((framing, where.start))
         if items is None:
-            items = framing.items(self.rows(where), block_weight(self, where))
+            items = self._framed(framing, where)
             if self.size is not None:
                 items = replace(items, size=self.size[where])
-            if keep:
+            if self._kept_whole:
                 self._kept[framing, where.start] = items
+        return items
+
+    def _framed(self, framing: Framing, where: slice) -> Any:
+        """The items of one block in a frame; what took long to find of them is kept, without the items."""
+        raw, place = self.rows(where), (framing, ~where.start)
+        if place in self._kept:
+            return replace(known := self._kept[place], rows=known.renew(raw))
+        items = framing.items(raw, block_weight(self, where))
+        if self.lasting and getattr(items, "renew", None) is not None:
+            self._kept[place] = replace(items, rows=None)
         return items
 
 
@@ -322,7 +372,7 @@ def doubled(engine: AnyEngine) -> AnyEngine:
     if engine.dtype == np.float64 and 8 * engine.row_width * min(engine.n_items, engine.block_items) <= DOUBLED_BYTES:
         return engine
     other = copy(engine)
-    other.dtype, other._kept, other.lasting = np.dtype(np.float64), {}, False
+    other.dtype, other._kept, other.lasting, other.seen = np.dtype(np.float64), {}, False, None
     other._cut(other._within(max(DOUBLED_BYTES // (8 * max(engine.row_width, 1)), 1)))
     return other
 
@@ -330,7 +380,7 @@ def doubled(engine: AnyEngine) -> AnyEngine:
 def in_blocks(engine: AnyEngine, block_items: int) -> AnyEngine:
     """The same items in blocks of another size; none are copied."""
     other = copy(engine)
-    other._kept = {}
+    other._kept, other.seen = {}, None
     other._cut(block_items)
     return other
 
@@ -345,7 +395,7 @@ def in_chunks(engine: AnyEngine, chunks: Labels) -> AnyEngine:
 def reweighted(engine: AnyEngine, weight: Array | None) -> AnyEngine:
     """The same items with other weights (n_items,); none are copied."""
     other = copy(engine)
-    other.weight, other._kept = weight, {}
+    other.weight, other._kept, other.seen = weight, {}, None
     return other
 
 
@@ -365,19 +415,27 @@ def resized(engine: AnyEngine, frame: Framing, size: Array) -> AnyEngine:
 
 def weighted_mean(engine: Engine) -> Array:
     """Σ w_i x_i / Σ w_i, in the scaled units of the engine."""
-    sums: Total = engine.run(None, WeightedSum()).total
+    if engine.seen is None:
+        sums: Total = engine.run(None, WeightedSum()).total
+    else:
+        engine.count_pass(None)  # a fit counts the same passes wherever its items lie
+        sums = engine.seen.weighted
     return sums.total / sums.weight
 
 
 def digest(engine: Engine) -> str:
     """Of the items in their order, as they were given, times a power of two: the same for arrays and sparse matrices, in any precision."""
-    found: DigestSums = engine.run(None, Digest()).total
+    if engine.seen is None:
+        found: DigestSums = engine.run(None, Digest()).total
+    else:
+        engine.count_pass(None)
+        found = engine.seen.digest
     return f"{engine.n_items}x{engine.n_dims}-" + "".join(f"{int(word):016x}" for word in found.sums)
 
 
-def mean_sqnorm(engine: Engine) -> float:
-    """Σ w_i ‖x_i‖² / n_items, in the scaled units of the engine, and above 0."""
-    energy: Scalar = engine.run(None, Energy()).total
+def mean_size(engine: Engine, power: int) -> float:
+    """Σ w_i Σ x_i**power / n_items, in the scaled units of the engine, and above 0: of power 2, the mean squared norm."""
+    energy: Scalar = engine.run(None, Energy(power)).total
     return max(energy.total / engine.n_items, np.finfo(float).tiny)
 
 
@@ -385,22 +443,33 @@ def sample(engine: Engine, n_items: int, seed: int) -> Engine:
     """The engine itself when it is small and in float64; else one in memory on a fixed random sample of the weighted items."""
     if engine.n_items <= n_items and engine.dtype == np.float64:
         return engine
+    chosen = sampled(engine, n_items, seed)
+    small = engine.select(chosen)
+    small.size = None if engine.size is None else engine.size[chosen]
+    return small
+
+
+def sampled(engine: Engine, n_items: int, seed: int) -> Labels:
+    """A fixed random sample of the places of weighted items, in their order."""
     candidates = np.arange(engine.n_items) if engine.weight is None else np.flatnonzero(engine.weight > 0)
     if len(candidates) > n_items:
         chosen = np.random.default_rng(seed).choice(len(candidates), n_items, replace=False)
         candidates = candidates[np.sort(chosen)]
-    small = engine.select(candidates)
-    small.size = None if engine.size is None else engine.size[candidates]
-    return small
+    return candidates
 
 
 # Numbers from which the median is taken: it need not be exact, only in the midst of the items.
 MEDIAN_NUMBERS = 1 << 20
 
 
+def median_items(engine: Engine) -> int:
+    """Items of that sample."""
+    return max(MEDIAN_NUMBERS // engine.n_dims, 16)
+
+
 def median(engine: Engine) -> Array:
     """Weighted median of every dimension over a fixed sample of the items, in the scaled units of the engine."""
-    few = sample(engine, max(MEDIAN_NUMBERS // engine.n_dims, 16), 0)
+    few = sample(engine, median_items(engine), 0)
     whole = slice(0, few.n_items)
     items = few.rows(whole).framed(None, None, np.zeros(few.n_dims)).take(np.arange(few.n_items))
     order = items.argsort(axis=0, kind="stable")

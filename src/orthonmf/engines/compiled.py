@@ -274,7 +274,7 @@ class _Compiled(Engine):
             found: Found = kernel(values, self._numbers(loss, where, values, scale), read)
             return found
 
-        self._count_pass()
+        self.count_pass(frame)
         return zip(self._runs, self.team.map(part, self._runs), strict=True)
 
     @property

@@ -6,9 +6,10 @@ import warnings
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
-from itertools import count
+from itertools import count, pairwise
 from typing import Any, Self
 from uuid import uuid4
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from scipy import sparse
@@ -16,13 +17,12 @@ from scipy import sparse
 from .._common.typing import Array, Labels
 from ..exceptions import DistributedWarning
 from ..passes.base import GIVEN_WEIGHT, INDEX, Columns, Found, Pass
-from ..passes.columns import Relabelled
 from ..sources import FEW_BYTES
 from ..sources.chunked import Chunked
 from . import engine_class
-from .base import BLIND, Engine, Framing, RawRows, in_chunks
+from .base import Engine, Framing, RawRows, in_chunks
 from .layout import automatic
-from .remote import Answer, Order, Recipe, Sight, computed
+from .remote import Answer, Order, Part, Recipe, Sight, computed
 from .threads import ThreadTeam
 
 
@@ -35,6 +35,17 @@ class DaskColumn:
     def host(self) -> Array:
         """The column as one array of this process."""
         return self._engine.fetched(self.recipe)
+
+
+class HeldColumn:
+    """A column that came from this process, and whose parts lie with the workers."""
+
+    def __init__(self, values: Array, part: Part) -> None:
+        self._values, self.recipe = values, part
+
+    def host(self) -> Array:
+        """The column as one array of this process."""
+        return self._values
 
 
 class DaskEngine(Engine):
@@ -71,6 +82,9 @@ class DaskEngine(Engine):
         self._frames: list[tuple[Any, str]] = []
         self._sights: list[Sight] = []
         self._arithmetic: set[str] = set()
+        #: Of every array of this process that tasks read, while anything refers to it: what stands for its parts, or it itself.
+        self._arrays: WeakKeyDictionary[Part, Any] = WeakKeyDictionary()
+        self._sent: list[tuple[ref[Array], ref[Part]]] = []
 
     @classmethod
     def of(cls, items: Chunked, weight: Array | None, dim_factor: Array | None, shift: int, team: ThreadTeam) -> Self:
@@ -118,24 +132,52 @@ class DaskEngine(Engine):
         other._near = True
         return other
 
+    def hold(self, values: Any) -> Any:
+        if self._near or not isinstance(values, np.ndarray):
+            return values
+        return HeldColumn(values, self._held(values))
+
     def _answers(self, recipe: Recipe, *, totals: bool = True) -> Iterator[tuple[slice, Answer]]:
         """What every chunk says, in order."""
-        if totals and recipe.frame is not BLIND:
-            self._count_pass()
-        places = [slice(start, stop) for start, stop in zip(self.chunks[:-1].tolist(), self.chunks[1:].tolist(), strict=True)]
+        if totals:
+            self.count_pass(recipe.frame)
+        parts = tuple(sorted(recipe.parts, key=lambda part: part.key))
+        arrays = [self._arrays[part] for part in parts]
+        borders = list(pairwise(self.chunks.tolist()))
         orders = [
-            (Order(self._fit, number, where.start, where.stop - where.start, self.n_dims, recipe.at(where), totals),)
-            for number, where in enumerate(places)
+            (
+                Order(self._fit, number, start, stop - start, self.n_dims, recipe, parts, totals),
+                *(each[start:stop] if isinstance(each, np.ndarray) else each for each in arrays),
+            )
+            for number, (start, stop) in enumerate(borders)
         ]
-        name = type(recipe.work).__name__.lower()
-        for where, answer in zip(places, self._data.map(name, computed, orders, self.team.check), strict=True):
+        name, heavy = type(recipe.work).__name__.lower(), recipe.name == "*"
+        for border, answer in zip(borders, self._data.map(name, computed, orders, self.team.check, heavy=heavy), strict=True):
             self._compare(answer.arithmetic)
-            yield where, answer
+            yield slice(*border), answer
 
     def _recipe(self, frame: Framing | None, work: Pass, columns: Columns) -> Recipe:
         read = {name: columns[name] for name in work.reads if name not in (INDEX, GIVEN_WEIGHT)}
-        read = {name: each.recipe if isinstance(each, DaskColumn) else each for name, each in read.items()}
+        read = {name: self._part(each) if isinstance(each, np.ndarray) else each.recipe for name, each in read.items()}
         return Recipe(f"{next(self._numbers)}", "", self._sight(), frame, self._frame_key(frame), work, read)
+
+    def _part(self, values: Array) -> Part:
+        """An array of this process as what tasks read: sent with them where columns come back with every pass, else held."""
+        if not self._near:
+            return self._held(values)
+        part = Part(f"{next(self._numbers)}")
+        self._arrays[part] = values
+        return part
+
+    def _held(self, values: Array) -> Part:
+        """An array of this process as what tasks read, sent once."""
+        for array, sent in self._sent:
+            if array() is values and (known := sent()) is not None:
+                return known
+        part = Part(f"{next(self._numbers)}")
+        self._arrays[part] = self._data.hold(values)
+        self._sent = [each for each in self._sent if each[1]() is not None] + [(ref(values), ref(part))]
+        return part
 
     def _frame_key(self, frame: Any) -> str:
         """Names a frame; the same one has the same name."""
@@ -147,8 +189,9 @@ class DaskEngine(Engine):
 
     def _sight(self) -> Sight:
         """How the items are seen now."""
+        weight, size = (None if each is None else self._held(each) for each in (self.weight, self.size))
         for known in self._sights:
-            same = known.weight is self.weight and known.size is self.size
+            same = (known.weight, known.size) == (weight, size)
             if same and (known.dtype, known.block_items) == (self.dtype, self.block_items):
                 return known
         key = f"{next(self._numbers)}"
@@ -161,8 +204,8 @@ class DaskEngine(Engine):
             block_items=self.block_items,
             turned=self._data.turned,
             dim_factor=self._dim_factor,
-            weight=self.weight,
-            size=self.size,
+            weight=weight,
+            size=size,
         )
         self._sights.append(found)
         return found
@@ -186,8 +229,8 @@ class DaskEngine(Engine):
     def rows(self, where: slice) -> RawRows:
         return self._here(np.arange(where.start, where.stop), None).rows(slice(0, where.stop - where.start))
 
-    def outer(self, ref: Array | None) -> Array:
-        return self._here(np.arange(self.n_items), self.weight).outer(ref)
+    def outer(self, ref: Array | None, *, rooted: bool = False) -> Array:
+        return self._here(np.arange(self.n_items), self.weight).outer(ref, rooted=rooted)
 
     def _here(self, index: Labels, weight: Array | None) -> Engine:
         """Some items, as they were given, on an engine of this process."""
@@ -199,7 +242,10 @@ def _settled(recipe: Recipe) -> Recipe:
     """The shortest way to the same columns: without those that were only compared, and two changes in a row as one."""
     work: Any = getattr(recipe.work, "bare", recipe.work)
     recipe = replace(recipe, work=work, columns={name: each for name, each in recipe.columns.items() if name in work.reads})
-    before = recipe.columns.get("labels")
-    if isinstance(work, Relabelled) and isinstance(before, Recipe) and isinstance(before.work, Relabelled):
-        return replace(recipe, work=work.after(before.work), columns=before.columns)
-    return recipe
+    before = recipe.columns.get(getattr(work, "changes", ""))
+    if not isinstance(before, Recipe) or not isinstance(before.work, type(work)):
+        return recipe
+    if (before.sight.key, before.frame_key) != (recipe.sight.key, recipe.frame_key):
+        return recipe
+    both: Pass = work.after(before.work)
+    return replace(recipe, work=both, columns=before.columns)

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce as fold
 from operator import add
 from typing import Any, Self
 
 import numpy as np
 
-from .._common.arithmetic import shifted
+from .._common.arithmetic import entropy_growth, relative_entropy, shifted
 from .._common.typing import Array, Labels
-from .base import OUTER_BYTES, Engine, block_weight, multipliers, scrambled
+from .base import OUTER_BYTES, Engine, Framing, block_weight, multipliers, scrambled
 from .layout import in_memory
 from .threads import ThreadTeam
+
+# Of items of many bytes, what frames them (28 bytes) is kept between passes, where they themselves are too many to be kept framed.
+WIDE_BYTES = 112
+
+
+@dataclass(frozen=True)
+class _How:
+    """What frames the items of a block: x' = factor · x − along · ref; None stands for ones."""
+
+    factor: Array | None
+    along: Array | None
+    ref: Array
 
 
 @dataclass(frozen=True)
 class DenseRows:
-    """Framed items of one block, formed explicitly so that nothing cancels later."""
+    """Framed items of one block, formed explicitly so that nothing cancels later; and how they were, where that is known."""
 
     values: Array
+    how: _How | None = None
 
     def dot(self, vectors: Array) -> Array:
         return vectors.astype(self.values.dtype, copy=False) @ self.values.T
@@ -33,6 +46,12 @@ class DenseRows:
 
     def sqnorms(self) -> Array:
         return np.einsum("ij,ij->i", self.values, self.values)
+
+    def growth(self, weight: Array, vectors: Array, labels: Labels | None = None) -> Array:
+        part = self.values * weight[:, None]
+        if labels is not None:
+            return entropy_growth(part, vectors[labels]).sum(axis=1)
+        return np.stack([entropy_growth(part, vector).sum(axis=1) for vector in vectors])
 
     def take(self, index: Any) -> Array:
         return self.values[index].astype(np.float64)
@@ -60,13 +79,34 @@ class DenseRawRows:
         # In float64 also for float32 items: the rounding of along · ref would be as large as what is left of x.
         rest = self.values.astype(np.float64) if factor is None else self.values * factor[:, None]
         rest -= ref if along is None else np.multiply.outer(along, ref)
-        return DenseRows(rest.astype(self.values.dtype, copy=False))
+        return DenseRows(rest.astype(self.values.dtype, copy=False), _How(factor, along, ref))
 
     def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
         rest = components[labels]
         rest *= -scale[:, None]
         rest += self.values
         return np.einsum("ij,ij->i", rest, rest)
+
+    def sums(self) -> Array:
+        return self.values.sum(axis=1, dtype=np.float64)
+
+    def divergence(self, scale: Array, labels: Labels, components: Array, least: Array) -> Array:
+        means, items = components[labels], self.values.astype(np.float64, copy=False)
+        floored = np.maximum(means, least)
+        means *= scale[:, None]
+        floored *= scale[:, None]
+        return (relative_entropy(items, floored) + np.where(items > 0, means - floored, means)).sum(axis=1)
+
+    def pearson(self, scale: Array, labels: Labels, components: Array, least: Array) -> Array:
+        means = components[labels] * scale[:, None]
+        floored = np.maximum(components[labels], least) * scale[:, None]
+        return np.divide(np.square(self.values - means), floored, out=np.zeros_like(means), where=floored > 0).sum(axis=1)
+
+    def times(self, factor: Array, dim_factor: Array) -> Array:
+        return self.values.astype(np.float64) * factor[:, None] * dim_factor
+
+    def rooted(self) -> DenseRawRows:
+        return DenseRawRows(np.sqrt(self.values.astype(np.float64)))
 
     def gram(self, weight: Array, ref: Array | None) -> Array:
         rest = self.values.astype(np.float64, copy=False)
@@ -121,6 +161,17 @@ class DenseEngine(Engine):
     def rows(self, where: slice) -> DenseRawRows:
         return DenseRawRows(self._scaled(np.ascontiguousarray(self._array[where], self.dtype)))
 
+    def _items(self, framing: Framing, where: slice) -> Any:
+        if self._kept_whole or self.frames_are_few or not self.lasting or self.row_width * self.dtype.itemsize < WIDE_BYTES:
+            return super()._items(framing, where)
+        before, kept = self._kept.get((None, where.start), (None, None))
+        if before is framing:
+            how = kept.rows
+            return replace(kept, rows=self.rows(where).framed(how.factor, how.along, how.ref))
+        items = super()._items(framing, where)
+        self._kept[None, where.start] = framing, replace(items, rows=items.rows.how)
+        return items
+
     def select(self, index: Labels) -> Engine:
         weight = None if self.weight is None else self.weight[index]
         values = np.empty((len(index), self.n_dims))
@@ -130,12 +181,13 @@ class DenseEngine(Engine):
             values[where] = self._scaled(self._array[index[where]].astype(np.float64))
         return in_memory(self, values, weight)
 
-    def outer(self, ref: Array | None) -> Array:
+    def outer(self, ref: Array | None, *, rooted: bool = False) -> Array:
         width = max(OUTER_BYTES // (8 * self.n_items), 1)
 
         def part(start: int) -> Array:
             where = slice(start, start + width)
             values = self._scaled(self._array[:, where].astype(np.float64), where)
+            values = np.sqrt(values) if rooted else values
             rest = _weighted(values, block_weight(self, slice(0, self.n_items)), None if ref is None else ref[where])
             return rest @ rest.T
 

@@ -9,14 +9,18 @@ import numpy as np
 
 from .._common.typing import Array
 from ..exceptions import InvalidInputError
-from ..sources import ON_DISK, is_chunked, is_sparse
+from ..passes.raw import FirstLook, FirstSums
+from ..sources import ON_DISK, Stored, StoredRows, is_chunked, is_sparse
 from . import available, engine_class
-from .base import Engine
+from .base import Engine, median_items, sampled
 from .threads import ThreadTeam
 
 # Numbers in X, and stored ones in a sparse X, from which compiled passes are worth loading numba for, and the first time compiling them,
 # which takes some ten seconds.
 COMPILED_NUMBERS, COMPILED_ENTRIES = 1 << 20, 1 << 18
+# Items from which an assignment under bounds is: loading its loops takes half a second, once in a process, and a fit of 4000 items took
+# more than that longer without them.
+COMPILED_ITEMS = 1 << 11
 # Rows on disk whose frame is kept in memory, at most: 28 bytes each, 224 MiB.
 MANY_STORED = 1 << 23
 # Rows that are looked at together for the largest number of those that weigh.
@@ -33,10 +37,13 @@ class Layout:
         "samples": items are rows; "features": items are columns.
     engine : str
         "auto", or a name from the registry of engines.
+    power : int
+        By which power of X costs grow.
     """
 
     orthogonal: str
     engine: str
+    power: int = 2
 
     def build(self, X: Any, sample_weight: Array | None, team: ThreadTeam, shift: int | None = None) -> Engine:
         """The engine for a checked matrix. ``shift`` fixes the power of two by which it is scaled."""
@@ -50,15 +57,49 @@ class Layout:
             raise InvalidInputError(f"engine={name!r} cannot read a {kind} matrix; use engine='auto' or convert X.")
         if far:
             cls, X = engine_class("dask"), X.seen_by(name)
-        shift = power_of_two(X, sample_weight) if shift is None else shift
+        shift = self.shift(X, sample_weight) if shift is None else shift
         weight_shift = power_of_four(sample_weight)
         weight = None if sample_weight is None else np.ldexp(sample_weight, 2 * weight_shift)
         if self.orthogonal == "samples":
             engine = cls.of(X, weight, None, shift, team)
         else:  # the weights of the samples belong to the dimensions of the features
-            engine = cls.of(X.T, None, None if weight is None else np.sqrt(weight), shift, team)
+            roots = None if weight is None else np.sqrt(weight) if self.power == 2 else weight
+            engine = cls.of(X.T, None, roots, shift, team)
         engine.weight_shift = weight_shift
+        allowed = self.engine not in ("dense", "sparse") and engine.n_items >= COMPILED_ITEMS
+        engine.compiles = allowed and available("compiled")
         engine.lasting = not isinstance(X, ON_DISK) or engine.n_items <= MANY_STORED
+        return engine
+
+    def shift(self, X: Any, sample_weight: Array | None) -> int:
+        """The power of two by which X is scaled: even where costs grow like X, so that half of it is a whole number as well."""
+        return self._even(power_of_two(X, sample_weight))
+
+    def _even(self, shift: int) -> int:
+        return shift if self.power == 2 else shift - shift % 2
+
+    def first_seen(self, X: Any, sample_weight: Array | None, team: ThreadTeam) -> Engine:
+        """The engine for a matrix; one on disk whose numbers are being watched is read once for all that is asked of it first.
+
+        That pass checks the numbers, finds the largest, the digest and the sum, and keeps the items from which a median is taken. Digest
+        and sum depend on the power of two that the largest number makes, which the first pieces suggest; where they mislead, what depends
+        on it is found in passes of its own.
+        """
+        if not isinstance(X, ON_DISK):
+            return self.build(X, sample_weight, team)
+        if isinstance(X, StoredRows):
+            engine = self.build(X, sample_weight, team)
+        else:
+            rows = X if isinstance(X, Stored) else X.T
+            engine = self.build(X, sample_weight, team, 0)
+            rows.remember(sampled(engine, median_items(engine), 0))
+            engine = self.build(X, sample_weight, team, self._even(_shift(rows.peek())))
+        with team.unhurried():
+            seen: FirstSums = engine.run(None, FirstLook()).total
+        engine.passes = team.passes = 0  # those that ask for what it found are counted
+        if (shift := self.shift(X, sample_weight)) != engine.shift:
+            return self.build(X, sample_weight, team, shift)
+        engine.seen = seen
         return engine
 
 
@@ -66,7 +107,7 @@ def in_memory(engine: Engine, values: Array, weight: Array | None) -> Engine:
     """An engine on few of an engine's items, or on what stands for them, as an array in float64."""
     name = automatic(values) if engine.in_memory == "auto" else engine.in_memory
     held = engine_class(name).of(values, weight, None, 0, engine.team)
-    held.given_dtype = engine.given_dtype
+    held.given_dtype, held.compiles = engine.given_dtype, engine.compiles
     return held
 
 
@@ -89,6 +130,11 @@ def power_of_two(X: Any, sample_weight: Array | None) -> int:
         largest = max(float(X[block][weighs[block]].max(initial=0)) for block in blocks)
     else:
         largest = float(X.max(initial=0))
+    return _shift(largest)
+
+
+def _shift(largest: float) -> int:
+    """The power of two that brings the largest number into [0.5, 1)."""
     return -int(np.frexp(largest)[1]) if largest > 0 else 0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from threading import Lock
@@ -33,6 +33,13 @@ FRAME_BYTES = 28
 
 
 @dataclass(frozen=True)
+class Part:
+    """An array of the client, of one number or row for each item; a task gets the part of its chunk."""
+
+    key: str
+
+
+@dataclass(frozen=True)
 class Sight:
     """How the items of a chunk, or of all, are seen.
 
@@ -49,7 +56,7 @@ class Sight:
     turned : bool
         Whether the chunk's columns are the items.
     dim_factor : ndarray of shape (n_dims,) or None
-    weight, size : ndarray of shape (n_items,) or None
+    weight, size : Part or None
     """
 
     key: str
@@ -60,26 +67,24 @@ class Sight:
     block_items: int
     turned: bool
     dim_factor: Array | None
-    weight: Array | None
-    size: Array | None
+    weight: Part | None
+    size: Part | None
 
-    def at(self, where: slice) -> Sight:
-        """That of some items."""
-        return replace(self, weight=_part(self.weight, where), size=_part(self.size, where))
+    @property
+    def parts(self) -> set[Part]:
+        """Arrays that are needed."""
+        return {each for each in (self.weight, self.size) if each is not None}
 
-    def engine_on(self, rows: Any, first: int, team: ThreadTeam) -> Engine:
-        """The engine on the rows of a chunk."""
-        engine = engine_class(self.engine).of(rows, self.weight, self.dim_factor, self.shift, team)
-        engine.row_width, engine.first, engine.size = self.row_width, first, self.size
+    def engine_on(self, rows: Any, first: int, parts: Mapping[Part, Array], team: ThreadTeam) -> Engine:
+        """The engine on the rows of a chunk, with the parts of it that the arrays have."""
+        weight, size = (None if each is None else parts[each] for each in (self.weight, self.size))
+        engine = engine_class(self.engine).of(rows, weight, self.dim_factor, self.shift, team)
+        engine.row_width, engine.first, engine.size = self.row_width, first, size
         in_chunks(engine, np.array([0, engine.n_items]))
         if engine.dtype != self.dtype:
             engine = doubled(engine)
         engine._cut(self.block_items)
         return engine
-
-
-def _part(values: Array | None, where: slice) -> Array | None:
-    return None if values is None else values[where]
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ class Recipe:
     sight : Sight
     frame, frame_key
     work : Pass
-    columns : dict of str to array or Recipe
+    columns : dict of str to Part or Recipe
         Those that it reads.
     """
 
@@ -105,14 +110,10 @@ class Recipe:
     work: Pass
     columns: Mapping[str, Any]
 
-    def at(self, where: slice) -> Recipe:
-        """That of some items."""
-        return replace(self, sight=self.sight.at(where), columns=columns_at(self.columns, where))
-
-
-def columns_at(columns: Mapping[str, Any], where: slice) -> dict[str, Any]:
-    """Columns of some items."""
-    return {name: each.at(where) if isinstance(each, Recipe) else each[where] for name, each in columns.items()}
+    @property
+    def parts(self) -> set[Part]:
+        """Arrays of the client that are needed to find it, whatever is remembered."""
+        return self.sight.parts.union(*({each} if isinstance(each, Part) else each.parts for each in self.columns.values()))
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,8 @@ class Order:
         Of the chunk, its first item, and its shape.
     recipe : Recipe
         The pass; its name is that of the column that is sent back: "" for none, "*" for all.
+    parts : tuple of Part
+        Of which arrays the chunk's parts come with it, in this order.
     totals : bool
         Whether the totals of the pass are asked for, or the column alone.
     """
@@ -137,6 +140,7 @@ class Order:
     n_items: int
     n_dims: int
     recipe: Recipe
+    parts: tuple[Part, ...] = ()
     totals: bool = True
 
 
@@ -230,16 +234,17 @@ def _limit() -> float:
 class _Chunk:
     """One chunk, whose numbers are loaded when a pass looks at them."""
 
-    def __init__(self, block: Any, order: Order, memory: _Remembered, team: ThreadTeam) -> None:
+    def __init__(self, block: Any, order: Order, parts: tuple[Array, ...], memory: _Remembered, team: ThreadTeam) -> None:
         self._block, self._order, self._memory, self._team = block, order, memory, team
+        self._parts = dict(zip(order.parts, parts, strict=True))
         self._rows: Any = None
 
     def found(self, recipe: Recipe) -> Found:
         """What a pass finds."""
-        columns = {name: self.column(each) if isinstance(each, Recipe) else each for name, each in recipe.columns.items()}
+        columns = {name: self.column(each) if isinstance(each, Recipe) else self._parts[each] for name, each in recipe.columns.items()}
         blind = recipe.frame is BLIND
         sight = recipe.sight
-        engine = sight.engine_on(self._stand_in() if blind else self._loaded(), self._order.first, self._team)
+        engine = sight.engine_on(self._stand_in() if blind else self._loaded(), self._order.first, self._parts, self._team)
         frame = recipe.frame
         if not blind and frame is not None:
             frame = _same_frame(self._order.fit, recipe.frame_key, frame)
@@ -269,10 +274,10 @@ class _Chunk:
         return np.broadcast_to(np.zeros((1, 1)), shape)
 
 
-def computed(block: Any, order: Order) -> Answer:
-    """Do what is asked of a chunk."""
+def computed(block: Any, order: Order, *parts: Array) -> Answer:
+    """Do what is asked of a chunk, with its parts of other arrays."""
     with ThreadTeam(1) as team, closing(team), _remembered(order) as memory:
-        chunk = _Chunk(block, order, memory, team)
+        chunk = _Chunk(block, order, parts, memory, team)
         recipe = order.recipe
         if order.totals:
             found = chunk.found(recipe)

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from .._common.arithmetic import shifted
+from .._common.arithmetic import entropy_growth, relative_entropy, shifted
 from .._common.typing import Array, Labels
 from .base import OUTER_BYTES, Engine, block_weight, doubled, multipliers, scrambled
 from .layout import in_memory
@@ -64,6 +64,13 @@ class _SparseRows:
         sq = self.sq * factor**2 - 2 * self.along * inner + self.along**2 * np.dot(self.ref, self.ref)
         return np.maximum(sq, 0.0).astype(self.matrix.dtype)
 
+    def growth(self, weight: Array, vectors: Array, labels: Labels | None = None) -> Array:
+        rows, columns = _row_numbers(self.matrix), self.matrix.indices
+        part = self.matrix.data * (weight if self.factor is None else weight * self.factor)[rows]
+        if labels is not None:
+            return np.bincount(rows, entropy_growth(part, vectors[labels[rows], columns]), len(weight))
+        return np.stack([np.bincount(rows, entropy_growth(part, vector[columns]), len(weight)) for vector in vectors])
+
     def take(self, index: Any) -> Array:
         index = np.atleast_1d(index)
         dense = self.matrix[index].toarray().astype(np.float64)
@@ -99,7 +106,7 @@ class _SparseRawRows:
         return _SparseRows(self.matrix, self._sq, factor, np.ones(len(self)) if along is None else along, ref)
 
     def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
-        rows = np.repeat(np.arange(len(self)), np.diff(self.matrix.indptr))
+        rows = _row_numbers(self.matrix)
         values = components[labels[rows], self.matrix.indices]
         stored = np.bincount(rows, np.square(self.matrix.data - values * scale[rows]), len(self))
         # Squared norm of the component outside the stored entries.
@@ -117,7 +124,7 @@ class _SparseRawRows:
         Each entry is subtracted from those of its own size: the rounding of the large ones exceeds what is left of an item that its
         component explains exactly.
         """
-        rows = np.repeat(np.arange(len(self)), np.diff(self.matrix.indptr))
+        rows = _row_numbers(self.matrix)
         missed = np.zeros(len(self))
         for level in _levels(components):
             values = level[labels[rows], self.matrix.indices]
@@ -127,6 +134,39 @@ class _SparseRawRows:
             whole = np.einsum("ij,ij->i", level, level)
             missed += np.where(hits == support[labels], 0.0, np.maximum(whole[labels] - covered, 0.0))
         return missed
+
+    def sums(self) -> Array:
+        return self.matrix @ np.ones(self.matrix.shape[1])
+
+    def divergence(self, scale: Array, labels: Labels, components: Array, least: Array) -> Array:
+        rows = _row_numbers(self.matrix)
+        means, floored, items = self._means(rows, labels, components, least)
+        each = scale[rows]
+        some = items > 0
+        stored = relative_entropy(items, floored * each) + np.where(some, means - floored, means) * each
+        return np.bincount(rows, stored, len(self)) + scale * self._unstored(rows, labels, components, means)
+
+    def pearson(self, scale: Array, labels: Labels, components: Array, least: Array) -> Array:
+        rows = _row_numbers(self.matrix)
+        means, floored, items = self._means(rows, labels, components, least)
+        each = scale[rows]
+        stored = np.divide(np.square(items - means * each), floored * each, out=np.zeros_like(items), where=each > 0)
+        return np.bincount(rows, stored, len(self)) + scale * self._unstored(rows, labels, components, means)
+
+    def _means(self, rows: Labels, labels: Labels, components: Array, least: Array) -> tuple[Array, Array, Array]:
+        """Of every stored entry what its component has there, that but no less than ``least``, and the entry."""
+        means = components[labels[rows], self.matrix.indices]
+        return means, np.maximum(means, least[self.matrix.indices]), self.matrix.data
+
+    def _unstored(self, rows: Labels, labels: Labels, components: Array, means: Array) -> Array:
+        """Σ of the component of each item outside its stored entries."""
+        return np.maximum(components.sum(axis=1)[labels] - np.bincount(rows, means, len(self)), 0.0)
+
+    def times(self, factor: Array, dim_factor: Array) -> Any:
+        return sp.csr_array(sp.diags_array(factor) @ self.matrix @ sp.diags_array(dim_factor))
+
+    def rooted(self) -> _SparseRawRows:
+        return _SparseRawRows(sp.csr_array((np.sqrt(self.matrix.data), self.matrix.indices, self.matrix.indptr), shape=self.matrix.shape))
 
     def gram(self, weight: Array, ref: Array | None) -> Array:
         scaled = sp.diags_array(np.sqrt(weight)) @ self.matrix.astype(np.float64)
@@ -186,12 +226,13 @@ class SparseEngine(Engine):
         few.given_dtype = self.given_dtype
         return few
 
-    def outer(self, ref: Array | None) -> Array:
+    def outer(self, ref: Array | None, *, rooted: bool = False) -> Array:
         exact, size = doubled(self), max(OUTER_BYTES // (16 * max(self.row_width, 1)), 1)
         parts = [slice(start, min(start + size, self.n_items)) for start in range(0, self.n_items, size)]
         outer = np.empty((self.n_items, self.n_items))
         for one, other in combinations_with_replacement(parts, 2):
-            outer[one, other] = (exact.rows(one).matrix @ exact.rows(other).matrix.T).toarray()
+            left, right = (exact.rows(where).rooted() if rooted else exact.rows(where) for where in (one, other))
+            outer[one, other] = (left.matrix @ right.matrix.T).toarray()
             outer[other, one] = outer[one, other].T
         if ref is not None:
             cross = np.concatenate([exact.rows(where).project(ref) for where in parts])
@@ -202,9 +243,14 @@ class SparseEngine(Engine):
         return outer
 
 
+def _row_numbers(matrix: Any) -> Labels:
+    """The row of every stored entry."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
 def _inner(matrix: Any, labels: Labels, centers: Array) -> Array:
     """x · centers[labels], item by item, in float64."""
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    rows = _row_numbers(matrix)
     products = matrix.data * centers[labels[rows], matrix.indices]
     return np.bincount(rows, products, matrix.shape[0]).astype(np.float64, copy=False)
 

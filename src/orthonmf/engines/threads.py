@@ -21,6 +21,8 @@ import numpy as np
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from .._common.arithmetic import ERRORS
+from ..progress import beat
+from .journal import Journal
 
 
 class TimeLimitReached(Exception):
@@ -234,6 +236,8 @@ class ThreadTeam(ExitStack):
         Seconds before the deadline that are kept back: no block is begun in them, except ``unhurried``.
     passes : int
         Made by all engines that have this team: over the data, and over samples of them.
+    journal : Journal or None
+        Answers passes of these engines that were made before.
     """
 
     def __init__(self, n_jobs: int | None = 1, deadline: float | None = None) -> None:
@@ -242,6 +246,7 @@ class ThreadTeam(ExitStack):
         self.deadline = deadline
         self.reserve = 0.0
         self.passes = 0
+        self.journal: Journal | None = None
         self._hurried = True
         self._process: _Process | None = None
         self._workers: _Workers | None = None
@@ -277,7 +282,8 @@ class ThreadTeam(ExitStack):
         return float("inf") if self.deadline is None else self.deadline - monotonic()
 
     def check(self) -> None:
-        """Raise ``TimeLimitReached`` when the time is over."""
+        """Raise ``TimeLimitReached`` when the time is over; tell who listens that something is computed."""
+        beat()
         if self._hurried and self.deadline is not None and self.left() < self.reserve:
             raise TimeLimitReached
 

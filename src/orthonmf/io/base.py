@@ -12,6 +12,7 @@ from scipy import sparse
 
 from .._common.typing import Array
 from ..exceptions import InvalidInputError, MissingExtraError
+from ..sources import ON_DISK
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Data:
     Parameters
     ----------
     X : ndarray or sparse array of shape (n_rows, n_columns)
+        Or one on disk, as ``orthonmf.sources`` reads it.
     row_names : array-like of str of shape (n_rows,) or None
     column_names : array-like of str of shape (n_columns,) or None
         Held as objects: in numpy's own arrays of text every name takes the room of the longest.
@@ -37,7 +39,7 @@ class Data:
     column_names: Array | None = None
 
     def __post_init__(self) -> None:
-        X = self.X if sparse.issparse(self.X) else np.asanyarray(self.X)
+        X = self.X if sparse.issparse(self.X) or isinstance(self.X, ON_DISK) else np.asanyarray(self.X)
         if X.ndim != 2 or X.dtype.kind not in "fiub":
             raise InvalidInputError(f"holds an array of shape {X.shape} and dtype {X.dtype}; expected a matrix (2-D) of numbers.")
         object.__setattr__(self, "X", X)

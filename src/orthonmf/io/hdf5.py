@@ -20,9 +20,14 @@ def read(path: Path, key: str | None = None) -> Data:
     with opened(path) as file:
         if key is None and "matrix/barcodes" in file:
             return _tenx(file["matrix"])
-        found: list[str] = []
-        file.visititems(lambda name, node: found.append(name) if getattr(node, "ndim", 0) == 2 else None)
-        return Data(file[chosen(found, None if key is None else key.strip("/"))][()])
+        return Data(file[matrix_name(file, key)][()])
+
+
+def matrix_name(file: Any, key: str | None) -> str:
+    """The name of the only 2-D dataset, or of the one at ``key``."""
+    found: list[str] = []
+    file.visititems(lambda name, node: found.append(name) if getattr(node, "ndim", 0) == 2 else None)
+    return chosen(found, None if key is None else key.strip("/"))
 
 
 @contextmanager

@@ -91,7 +91,7 @@ def _read(file: IO[bytes]) -> Archive:
     try:
         with zipfile.ZipFile(file) as members:
             _check_layout(members)
-            document = _parsed(members.read(MANIFEST))
+            document = parsed(members.read(MANIFEST))
             return Archive(document, _arrays(members, document.pop("arrays", None)))
     except ModelFormatError:
         raise
@@ -237,7 +237,7 @@ def _array(members: zipfile.ZipFile, name: str, entry: Any) -> Array:
 # -- the manifest -----------------------------------------------------------------------------------------------------------------
 
 
-def _parsed(content: bytes) -> dict[str, Any]:
+def parsed(content: bytes) -> dict[str, Any]:
     try:
         document = json.loads(content.decode("ascii"), object_pairs_hook=_no_twins, parse_float=_no_float, parse_constant=_no_float)
     except (ValueError, RecursionError) as error:

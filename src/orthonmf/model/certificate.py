@@ -241,7 +241,8 @@ def audited(engine: Engine, distortion: Distortion, claim: Claim) -> Found:
     """The sums of a factorisation, for ``certify``, and the margins of its items: one pass."""
     exact, centers = doubled(engine), distortion.to_frame(claim.components)
     rounding, margins = 4 * (NEGLIGIBLE + engine.n_dims) * claim.eps, margin_pass(engine, distortion, centers)
-    return exact.run(None, Audit(distortion, centers, claim.components, rounding, exact.forms_rows, margins), claim.columns(exact))
+    work = Audit(distortion, centers, claim.components, rounding, exact.forms_rows and distortion.framed, margins)
+    return exact.run(None, work, claim.columns(exact))
 
 
 def certify(
@@ -257,8 +258,8 @@ def certify(
         n_components=n_components,
         nonzeros_per_item=claim.nonzeros_per_item,
         counts=tuple(int(size) for size in audit.sizes),
-        error=float(np.sqrt(audit.residual)),
-        relative_error=float(np.sqrt(audit.residual / audit.energy)) if audit.energy > 0 else 0.0,
+        error=distortion.measure.error(audit.residual),
+        relative_error=distortion.measure.error(audit.residual / audit.energy) if audit.energy > 0 else 0.0,
         lower_bound=lower_bound(exact, distortion, n_components) if in_time else None,
         gap=0.0,
         bounds=bounds,
@@ -267,7 +268,7 @@ def certify(
         stationarity=float(_steps(exact, distortion, claim, centers, audit).max()),
         nonnegative=bool((claim.components >= 0).all() and (claim.scale >= 0).all()),
         conservation=abs(float(audit.mass.sum()) - audit.weight) / audit.weight if audit.weight > 0 else 0.0,
-        norm=float(np.sqrt(audit.energy)),
+        norm=distortion.measure.error(audit.energy),
         misplaced=audit.misplaced if claim.nearest else 0,
         separation=_separation(distortion, centers, audit),
     )
@@ -277,10 +278,10 @@ def certify(
     return replace(found, gap=proven if np.isinf(proven) else _beyond(proven * audit.residual, rounding, audit))
 
 
-def squared_error(engine: Engine, claim: Claim) -> float:
-    """Σ w ‖x − scale · center‖², by explicit residuals, in the units of the engine."""
-    found: Scalar = doubled(engine).run(None, Residual(claim.components), claim.columns(engine)).total
-    return found.total
+def error_of(engine: Engine, distortion: Distortion, claim: Claim) -> float:
+    """The error of what is claimed, term by term, in the units of the engine."""
+    found: Scalar = doubled(engine).run(None, Residual(distortion.measure, claim.components), claim.columns(engine)).total
+    return distortion.measure.error(found.total)
 
 
 def _summation(engine: Engine) -> float:
@@ -337,7 +338,7 @@ def _steps(engine: Engine, distortion: Distortion, claim: Claim, centers: Array,
     mass = np.maximum(audit.mass, np.finfo(float).tiny)
     step = np.linalg.norm(distortion.center(audit.sums, mass) - centers, axis=1)
     # A sum of m terms errs by m ε times their sum, at most m ε √(Σ ω · Σ ω ‖x'‖²); blocks are summed, then added up.
-    size = np.linalg.norm(distortion.to_data(centers), axis=1)
+    size = np.linalg.norm(distortion.to_data(centers) if distortion.flat else centers, axis=1)
     # A centre of features is such a sum as well, X Cᵀ.
     summed = _summation(engine) * (np.sqrt(audit.reach / mass) + (size if claim.summed else 0.0))
     stored = (claim.eps + DOUBLE_ROUNDINGS * float(np.finfo(float).eps)) * size + np.sqrt(engine.n_dims) * claim.center_step

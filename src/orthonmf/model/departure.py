@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..distortion import REGISTRY, has_scales
+from ..distortion import loss_of
 from ..distortion.base import Distortion
-from ..engines.base import Engine, doubled, mean_sqnorm
+from ..engines.base import Engine, doubled, mean_size
 from ..exceptions import InfeasibleCapacityError, InvalidInputError
 from ..passes.hard import MeanReach, Reach
 from ..search.bounded.bounds import Bounds, n_bounds, parse_bounds, parse_loads
@@ -35,7 +35,7 @@ def asked_bounds(model: Any, engine: Engine | None = None) -> Bounds | None:
     """
     n_items, n_components = len(model.labels_), model.n_components_
     soft = model.capacity_penalty is not None
-    penalty = model.capacity_penalty * (1.0 if engine is None else mean_sqnorm(engine)) if soft else inf
+    penalty = model.capacity_penalty * (1.0 if engine is None else mean_size(engine, loss_of(model).power)) if soft else inf
     if model._item_size is not None:
         return parse_loads(model.capacity, model.min_size, n_components, n_items, model._total_size, penalty)
     number = n_bounds(model.capacity, model.min_size, max(n_components, 0 if isinstance(model.n_components, str) else model.n_components))
@@ -132,13 +132,13 @@ def _of_items(model: Any, engine: Engine) -> Iterator[str]:
         return
     factors, kind = model._factors, np.finfo(model.components_.dtype)
     scale = factors.assign(engine, model.labels_).scale
-    if has_scales(model.scaling) and not np.allclose(
+    if loss_of(model).scaled and not np.allclose(
         model.scale_, scale, rtol=STORED_ROUNDINGS * float(kind.eps), atol=float(kind.smallest_subnormal)
     ):
         yield "scale_ is not what the data and components_ give"
     if not np.allclose(model._weight, weights(engine, model.labels_, model.n_components_), rtol=SAME, atol=0):
         yield "the weights of the components are not those of the samples"
-    stored, own = factors.distortion(engine), REGISTRY[model.scaling].of(engine)
+    stored, own = factors.distortion(engine), loss_of(model).of(engine)
     if _mean_reach(engine, stored) > FARTHER * _mean_reach(engine, own) + STORED_ROUNDINGS * float(kind.eps) * float(
         np.linalg.norm(own.ref)
     ):

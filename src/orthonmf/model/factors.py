@@ -3,6 +3,9 @@
 Items are rows of X for "samples" and columns for "features". With unit lines u_j, T[i, l_i] = x_i·u (scaling "item"); with centres y_j and
 N_j = Σ weights of component j, T[i, l_i] = N^{-1/2} and C = N^{1/2} Y (scaling "none"). For "features" the same factorisation of Xᵀ,
 normalised to C Cᵀ = I, so that T = X Cᵀ.
+
+Counts have the power p = 1 where squares have 2 (``distortion.measure``): rows then have unit sum in the place of unit norm, N^{1/p} is N,
+the scale of an item is its sum, and T holds sums over the features of each component. All of it is C^{p−1} in the place of C, and N^{1/p}.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import scipy.sparse as sp
 
 from .._common.arithmetic import shifted
 from .._common.typing import Array, Labels
-from ..distortion import REGISTRY, Distortion, has_scales
+from ..distortion import Distortion
 from ..engines.base import BLIND, Engine, doubled
 from ..passes.base import host
 from ..passes.columns import Belongings, ByLabel
@@ -49,7 +52,8 @@ class Factors:
 
     Attributes
     ----------
-    orthogonal, scaling : str
+    orthogonal : str
+    loss : type of Distortion
     components : ndarray of shape (n_components, n_features)
         C, in the units of X.
     weight : ndarray of shape (n_components,)
@@ -59,40 +63,44 @@ class Factors:
     """
 
     orthogonal: str
-    scaling: str
+    loss: type[Distortion]
     components: Array
     weight: Array
     reference: Array
 
     @classmethod
-    def of(cls, engine: Engine, result: Result, orthogonal: str, scaling: str, dtype: Any) -> Factors:
+    def of(cls, engine: Engine, result: Result, orthogonal: str, loss: type[Distortion], dtype: Any) -> Factors:
         """The factors of a result."""
         weight = weights(engine, result.labels, len(result.centers))
-        unit = 0 if has_scales(scaling) else -engine.shift
+        unit = 0 if loss.scaled else -engine.shift
         components = np.ldexp(result.centers, unit)
         if orthogonal == "features":
             labels = host(result.labels)
-            values = _feature_values(engine, result.centers, labels, scaling, weight)
+            values = _feature_values(engine, result.centers, labels, loss, weight)
             components = one_per_row(values, labels, len(weight), sparse=False, dtype=dtype).T
-        elif not has_scales(scaling):
-            components = components * _root(weight)[:, None]
+        elif not loss.scaled:
+            components = components * p_root(weight, loss.power)[:, None]
         components = np.ascontiguousarray(components.astype(dtype))
         # A reference for features has one entry per row of the data it is for: new data have their own.
         reference = np.ldexp(result.distortion.ref, unit) if orthogonal == "samples" else np.zeros(0)
-        return cls(orthogonal, scaling, components, weight, reference)
+        return cls(orthogonal, loss, components, weight, reference)
 
     def distortion(self, engine: Engine) -> Distortion:
         """The loss, in the frame of the fit and the units of the engine."""
         if self.orthogonal == "features":
-            return REGISTRY[self.scaling].of(engine)
-        return REGISTRY[self.scaling](np.ldexp(self.reference, 0 if has_scales(self.scaling) else engine.shift))
+            return self.loss.of(engine)
+        return self.loss(np.ldexp(self.reference, 0 if self.loss.scaled else engine.shift))
 
     def assign(self, engine: Engine, labels: Labels | None = None) -> Assigned:
         """Component (the nearest, unless given) and scale of each item of an engine on samples, in the units of X."""
         labels = self.nearest(engine) if labels is None else labels
-        if not has_scales(self.scaling):
-            return Assigned(host(labels), (1 / _root(self.weight))[host(labels)])
-        return Assigned(host(labels), shifted(_inner(engine, self.sample_centers(engine), labels), -engine.shift))
+        if not self.loss.scaled:
+            return Assigned(host(labels), (1 / p_root(self.weight, self.loss.power))[host(labels)])
+        return Assigned(host(labels), shifted(_inner(engine, self.sample_centers(engine), labels, self.loss), -engine.shift))
+
+    def mapped(self, X: Any) -> Array:
+        """T of samples where features are assigned: X Cᵀ, or of counts the sums over the features of each component."""
+        return np.asarray(X @ _dual(self.components, self.loss).T)
 
     def nearest(self, engine: Engine) -> Any:
         """The nearest component of each item of an engine on samples."""
@@ -109,7 +117,7 @@ class Factors:
         nearest = assigned is None or nearest
         assigned = assigned or self.assign(engine)
         step = float(np.ldexp(float(np.finfo(self.components.dtype).smallest_subnormal), engine.shift))
-        if not has_scales(self.scaling):
+        if not self.loss.scaled:
             scale = np.ones(engine.n_items)
             return Claim(assigned.labels, scale, self.sample_centers(engine), 1, self._eps(engine), center_step=step, nearest=nearest)
         scale = shifted(assigned.scale.astype(np.float64), engine.shift)
@@ -122,23 +130,30 @@ class Factors:
     def sample_centers(self, engine: Engine) -> Array:
         """The centres for an engine on samples, in its units."""
         components = self.components.astype(np.float64)
-        if has_scales(self.scaling):
+        if self.loss.scaled:
             return components
-        return np.ldexp(components / _root(self.weight)[:, None], engine.shift)
+        return np.ldexp(components / p_root(self.weight, self.loss.power)[:, None], engine.shift)
 
     def _feature_claim(self, engine: Engine, labels: Labels) -> Claim:
-        """Columns x_f ≈ (X Cᵀ)_l C[l, f], from C and X alone."""
+        """Columns x_f ≈ (X Cᵀ)_l C[l, f], from C and X alone; of counts, with sums for X Cᵀ."""
         values = self.components[labels, np.arange(len(labels))].astype(np.float64)
-        mapped = _label_sums(engine, values, labels, len(self.components))
-        size = np.linalg.norm(mapped, axis=1) if has_scales(self.scaling) else np.sqrt(self.weight)
+        mapped = _label_sums(engine, _dual(values, self.loss), labels, len(self.components))
+        power = self.loss.power
+        size = np.linalg.norm(mapped, ord=power, axis=1) if self.loss.scaled else (np.sqrt(self.weight) if power == 2 else self.weight)
         size = np.where(size > 0, size, 1.0)
         nonzeros = int(np.count_nonzero(self.components, axis=0).max(initial=0))
         return Claim(labels, values * size[labels], mapped / size[:, None], nonzeros, self._eps(engine), summed=True)
 
 
-def _root(weight: Array) -> Array:
-    """N^{1/2}, and 1 for a component without items, whose row is then its centre."""
-    return np.sqrt(np.where(weight > 0, weight, 1.0))
+def p_root(weight: Array, power: int) -> Array:
+    """N^{1/p}, and 1 for a component without items, whose row is then its centre."""
+    present = np.where(weight > 0, weight, 1.0)
+    return np.sqrt(present) if power == 2 else present
+
+
+def _dual(values: Array, loss: type[Distortion]) -> Array:
+    """C^{p−1}: what is multiplied with items to find how much they have of a component; 0 where it has nothing."""
+    return values if loss.power == 2 else (values > 0).astype(values.dtype)
 
 
 def weights(engine: Engine, labels: Any, n_components: int) -> Array:
@@ -148,20 +163,25 @@ def weights(engine: Engine, labels: Any, n_components: int) -> Array:
     return sums.weight if engine.weight is None else np.ldexp(sums.weight, -2 * engine.weight_shift)
 
 
-def _feature_values(engine: Engine, centers: Array, labels: Labels, scaling: str, weight: Array) -> Array:
-    """The one nonzero of each column of C, with C Cᵀ = I."""
-    if not has_scales(scaling):
-        return 1 / _root(weight)[labels]
-    values = _inner(engine, centers, labels)
-    size = np.sqrt(np.bincount(labels, np.square(values), len(weight)))
+def _feature_values(engine: Engine, centers: Array, labels: Labels, loss: type[Distortion], weight: Array) -> Array:
+    """The one nonzero of each column of C, with C Cᵀ = I, or of counts with rows of unit sum."""
+    if not loss.scaled:
+        return 1 / p_root(weight, loss.power)[labels]
+    values = _inner(engine, centers, labels, loss)
+    size = np.bincount(labels, np.square(values) if loss.power == 2 else values, len(weight))
+    size = np.sqrt(size) if loss.power == 2 else size
     # Zero items have no direction: a component of nothing else spreads evenly, and reconstructs zero.
-    even = 1 / _root(weight)
+    even = 1 / p_root(weight, loss.power)
     return np.where(size[labels] > 0, values / np.where(size > 0, size, 1.0)[labels], even[labels])
 
 
-def _inner(engine: Engine, centers: Array, labels: Any) -> Array:
-    """x_i · center of its component, in float64 and the units of the engine, shape (n_items,)."""
-    inner = doubled(engine).run(None, Inner(centers), {"labels": engine.hold(labels)}).columns["inner"]
+def _inner(engine: Engine, centers: Array, labels: Any, loss: type[Distortion]) -> Array:
+    """The scale of each item: x_i · center of its component, or Σ x_i, in float64 and the units of the engine, shape (n_items,)."""
+    inner = (
+        doubled(engine)
+        .run(None, Inner(centers if loss.power == 2 else np.ones_like(centers)), {"labels": engine.hold(labels)})
+        .columns["inner"]
+    )
     return np.maximum(host(inner), 0.0)
 
 

@@ -11,12 +11,13 @@ import numpy as np
 
 from .._common.encoding import unfit
 from .._common.typing import Array
-from ..distortion import has_scales
+from ..distortion import loss_of
 from ..exceptions import InfeasibleCapacityError, InvalidInputError
 from ..search.bounded.bounds import Bounds
 from ..search.transitions import persistence
 from .certificate import Certificate
 from .departure import asked_bounds
+from .factors import p_root
 from .posterior import Mixture
 
 __all__ = ["ARRAYS", "OPTIONAL", "contradiction", "malformed", "misfit"]
@@ -128,8 +129,8 @@ def _of_numbers(model: Any) -> Iterator[str]:
         yield f"labels_ goes from {model.labels_.min()} to {model.labels_.max()}, with {model.n_components_} components"
     if model.scale_.dtype != model.components_.dtype:
         yield f"scale_ has dtype {model.scale_.dtype}, and components_ {model.components_.dtype}"
-    if model.orthogonal == "samples" and has_scales(model.scaling) and abs(np.linalg.norm(model._reference) - 1) > ROUNDED:
-        yield f"the reference has norm {np.linalg.norm(model._reference):.6g} instead of 1"
+    if model.orthogonal == "samples" and loss_of(model).scaled and abs(_length(model, model._reference) - 1) > ROUNDED:
+        yield f"the reference has norm {_length(model, model._reference):.6g} instead of 1"
     if np.isnan(model.critical_betas_).any() or (model.critical_betas_ < 0).any():
         yield "critical_betas_ has entries below 0"
 
@@ -191,8 +192,8 @@ def _of_factors(model: Any) -> Iterator[str]:
         yield "counts_ does not count labels_"
     if model.orthogonal == "features" and np.count_nonzero(model.components_, axis=0).max() > 1:
         yield "a feature belongs to two components"
-    if model.orthogonal == "features" or has_scales(model.scaling):
-        norms = np.linalg.norm(model.components_[model.counts_ > 0].astype(np.float64), axis=1)
+    if model.orthogonal == "features" or loss_of(model).scaled:
+        norms = _length(model, model.components_[model.counts_ > 0].astype(np.float64))
         # Far above rounding, far below a change that matters. A component without items has no direction.
         if (np.abs(norms - 1) > np.sqrt(np.finfo(model.components_.dtype).eps)).any():
             yield f"a row of components_ has norm {norms[np.abs(norms - 1).argmax()]:.6g} instead of 1"
@@ -205,14 +206,14 @@ def _of_scales(model: Any) -> Iterator[str]:
             yield "scale_ is not the one nonzero of each feature"
         if not np.array_equal(model._weight, model.counts_):
             yield "the weights of the components do not count features"
-    elif not has_scales(model.scaling) and not np.array_equal(model.scale_, _shared_scales(model)):
+    elif not loss_of(model).scaled and not np.array_equal(model.scale_, _shared_scales(model)):
         yield "scale_ is not one over the root of the weight of the component"
 
 
 def _shared_scales(model: Any) -> Array:
-    """N^{-1/2} of the component of each item."""
+    """N^{-1/2} of the component of each item, or 1/N of counts."""
     with np.errstate(divide="ignore"):
-        return (1 / np.sqrt(model._weight))[model.labels_].astype(model.scale_.dtype)
+        return (1 / p_root(model._weight, loss_of(model).power))[model.labels_].astype(model.scale_.dtype)
 
 
 def _of_bounds(model: Any) -> Iterator[str]:
@@ -246,7 +247,7 @@ def _of_mixture(model: Any) -> Iterator[str]:
         yield f"the shares of the components add up to {mixture.share.sum():.6g} instead of 1, or one is below 0"
     if not 0 <= mixture.deviation < np.inf or not np.isfinite(mixture.centers).all():
         yield f"the components have the width {mixture.deviation}, or centres that are not finite"
-    if has_scales(model.scaling) and (np.abs(np.linalg.norm(mixture.centers, axis=1) - 1) > ROUNDED).any():
+    if loss_of(model).scaled and (np.abs(_length(model, mixture.centers) - 1) > ROUNDED).any():
         yield "a direction of the probabilities has another norm than 1"
 
 
@@ -285,6 +286,11 @@ def _of_confidence(model: Any) -> Iterator[str]:
     agreement, bic = (np.asarray(getattr(model, name), dtype=np.float64) for name in ("agreement_", "bic_"))
     if (agreement > 1 + ROUNDED).any() or np.isinf(agreement).any() or np.isinf(bic).any():
         yield "agreement_ or bic_ has entries that cannot be"
+
+
+def _length(model: Any, rows: Array) -> Any:
+    """The norm in which rows of the factors have length one: the Euclidean one, or the sum of the entries for counts."""
+    return np.linalg.norm(rows, ord=loss_of(model).power, axis=-1)
 
 
 def _nonnegative(values: Array) -> bool:

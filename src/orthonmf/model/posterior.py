@@ -8,6 +8,9 @@ themselves imply:
 q is the number of directions in which items can differ from their centre. Labels would not do for probabilities: they make the
 components narrower and further apart than they are. Every item counts with its sample weight w, not with its size ‖x‖², as it does in the
 factorisation: how often a component occurs is a matter of items.
+
+Counts have p_ij ∝ π_j exp(−D_ij / φ) with D_ij the divergence of the item as it is: the longer an item, the surer it is. φ is how many
+times as much they vary as Poisson counts would: the Pearson statistic per degree of freedom, of the fitted components.
 """
 
 from __future__ import annotations
@@ -22,10 +25,11 @@ from ..distortion.base import Distortion, Metric, mean_of
 from ..engines.base import Engine, block_weight, doubled, resized, reweighted, sample, weighted_mean
 from ..passes.base import host
 from ..passes.hard import Weights
-from ..passes.raw import UnitWeight
-from ..passes.soft import Posterior
+from ..passes.raw import Pearson, Scalar, UnitWeight
+from ..passes.soft import Counted, CountedSums, Posterior
 from ..passes.state import State, Stats, normalised_log
 from ..search.gibbs import plain_step, soft_pass
+from ..search.number.cloud import effective_number
 from ..search.partition import NEGLIGIBLE, Partition, finest, item_rounding, labelled_pass, nearest_pass
 from ..search.proof import farthest_if_proven
 from .certificate import margin_pass
@@ -60,16 +64,16 @@ class Mixture:
     share : ndarray of shape (n_components,)
         π.
     deviation : float
-        σ; 0 where every item lies on its centre.
+        σ; 0 where every item lies on its centre. Of counts √(φ/2).
     """
 
     centers: Array
     share: Array
     deviation: float
 
-    def scaled(self, shift: int) -> Mixture:
-        """The same for items that are multiplied by 2**shift."""
-        return Mixture(np.ldexp(self.centers, shift), self.share, float(np.ldexp(self.deviation, shift)))
+    def scaled(self, shift: int, width_shift: int) -> Mixture:
+        """The same with the centres times 2**shift and the width times 2**width_shift."""
+        return Mixture(np.ldexp(self.centers, shift), self.share, float(np.ldexp(self.deviation, width_shift)))
 
 
 def fit_mixture(engine: Engine, distinct: Engine, distortion: Distortion, centers: Array, seed: int) -> Mixture:
@@ -89,6 +93,14 @@ def fit_mixture(engine: Engine, distinct: Engine, distortion: Distortion, center
     """
     sampled = engine.team.passes - engine.passes
     small = sample(distinct, MIXTURE_ITEMS, seed)
+    found = (_wide if distortion.power == 2 else _dispersed)(small, distortion, centers)
+    if engine.n_items <= MIXTURE_ITEMS:
+        engine.passes = engine.team.passes - sampled  # all of them were over all items
+    return found
+
+
+def _wide(small: Engine, distortion: Distortion, centers: Array) -> Mixture:
+    """Components of one width."""
     counted = _counted(small, distortion)
     state = State(0.0, distortion.to_frame(centers), normalised_log(np.ones(len(centers))))
     hard, labels = nearest_pass(small, distortion, state.centers)
@@ -107,10 +119,31 @@ def fit_mixture(engine: Engine, distinct: Engine, distortion: Distortion, center
             break
         before, distance = likelihood, stats.distortion / stats.weight
         state = plain_step(distortion, state, stats)
-    if engine.n_items <= MIXTURE_ITEMS:
-        engine.passes = engine.team.passes - sampled  # all of them were over all items
     share = stats.mass / stats.weight if stats.weight > 0 else np.exp(state.log_mass)
     return Mixture(distortion.to_data(state.centers), share, 0.0 if sharp else float(np.sqrt(0.5 / state.beta)))
+
+
+def _dispersed(small: Engine, distortion: Distortion, centers: Array) -> Mixture:
+    """Components of counts, which vary φ times as much as Poisson ones."""
+    at, share, before = distortion.to_frame(centers), np.full(len(centers), 1 / len(centers)), -np.inf
+    dispersion = _dispersion(small, distortion, at)
+    for _ in range(MIXTURE_PASSES if dispersion > 0 else 0):
+        stats: CountedSums = small.run(distortion, Counted(at, np.log(np.maximum(share, TINY)), dispersion)).total
+        if stats.log_likelihood - before <= TOLERANCE * stats.weight:
+            break
+        before, share = stats.log_likelihood, stats.share / max(stats.weight, TINY)
+        at = np.where(stats.mass[:, None] > 0, distortion.center(stats.sums, np.maximum(stats.mass, TINY)), at)
+    return Mixture(distortion.to_data(at), share / share.sum(), float(np.sqrt(dispersion / 2)))
+
+
+def _dispersion(small: Engine, distortion: Distortion, centers: Array) -> float:
+    """φ = Σ (x − y)² / y per degree of freedom, y of the nearest component; 0 where every item lies on its centre."""
+    weight = _weights(small)
+    _, labels = nearest_pass(small, distortion, centers)
+    pearson: Scalar = small.run(None, Pearson(distortion, distortion.to_data(centers)), {"labels": labels}).total
+    n_dims = int(np.count_nonzero(weighted_mean(small))) - distortion.scaled
+    left = 1 - len(centers) / max(effective_number(weight) if weight.any() else 0.0, 1.0)
+    return pearson.total / max(left * float(weight.sum()) * n_dims, TINY) if left > 0 < n_dims else 0.0
 
 
 def _gap(engine: Engine, distortion: Distortion, part: Partition) -> float:
@@ -172,7 +205,7 @@ def _weights(engine: Engine) -> Array:
 def posterior(engine: Engine, distortion: Distortion, mixture: Mixture) -> Array:
     """p_ij (n_items, n_components) for a mixture in the units of the engine; π where an item has no direction."""
     log_share = np.log(np.maximum(mixture.share, TINY))
-    work = Posterior(distortion.to_frame(mixture.centers), log_share, mixture.deviation**2)
+    work = Posterior(distortion.to_frame(mixture.centers), log_share, mixture.deviation**2, sized=distortion.power == 1)
     resp = host(doubled(engine).run(distortion, work).columns["resp"])  # β d would not bear the rounding of float32 items
     return resp / resp.sum(axis=1, keepdims=True)
 

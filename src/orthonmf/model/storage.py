@@ -26,6 +26,7 @@ from .certificate import Certificate
 from .invariants import ARRAYS, OPTIONAL, contradiction, misfit
 from .posterior import Mixture
 from .preparation import STEPS, Preparation
+from .start import plain_init
 
 __all__ = ["FORMAT", "load", "save"]
 
@@ -45,7 +46,11 @@ _OPTIONAL = {
     "_mixture.centers": ("f", "kp"),
     "_mixture.share": ("f", "k"),
     "_preparation.numbers": ("f", "up"),
+    "init.centers": ("f", "gh"),
+    "init.labels": ("f", "j"),
 }
+# The name of a start by its dimensions.
+_STARTS = {1: "init.labels", 2: "init.centers"}
 _COLUMNS = {
     "beta": ("f", "t"),
     "n_components": ("i", "t"),
@@ -200,10 +205,11 @@ def _document(model: ONMF) -> dict[str, Any]:
         "preparation": None if model._preparation is None else model._preparation.names,
     }
     claims = {field.name: getattr(model.certificate_, field.name) for field in fields(Certificate) if field.name != "bounds"}
+    parameters = {**model.get_params(deep=False), "init": None}  # which is among the arrays
     return {
         "format": FORMAT,
         "written_by": f"orthonmf {__version__}",
-        "parameters": {name: encode(name, _plain(value)) for name, value in model.get_params(deep=False).items()},
+        "parameters": {name: encode(name, _plain(value)) for name, value in parameters.items()},
         "fitted": {name: encode(name, value) for name, value in fitted.items()},
         "certificate": {name: encode(name, value) for name, value in claims.items()},
     }
@@ -216,6 +222,8 @@ def _plain(value: Any) -> Any:
 
 def _arrays(model: ONMF) -> dict[str, Array]:
     bounds, mixture, history = model._bounds, model._mixture, model.history_
+    init = plain_init(model.init)
+    start = {} if init is None else {_STARTS[init.ndim]: init.astype(np.float64)}
     optional = {
         **{name: getattr(model, name) for name in OPTIONAL},
         "_lower": None if bounds is None else bounds.lower,
@@ -236,6 +244,7 @@ def _arrays(model: ONMF) -> dict[str, Array]:
     return {
         **{name: getattr(model, name) for name in ARRAYS},
         **{name: array for name, array in optional.items() if array is not None},
+        **start,
         **{f"history.{name}": annealing[name] for name in _HISTORY},
     }
 
@@ -278,6 +287,7 @@ def _restored(archive: Archive, cls: type[Model]) -> Model:
     _check_format(document)
     _check_arrays(arrays)
     model = _with_parameters(document["parameters"], cls)
+    model.init = next((arrays[name] for name in _STARTS.values() if name in arrays), None)
     fitted = record(_Fitted, _decoded("fitted", document["fitted"]), "fitted")
     bounds = _bounds(fitted, arrays)
     certificate = replace(record(Certificate, _decoded("certificate", document["certificate"]), "certificate"), bounds=bounds)

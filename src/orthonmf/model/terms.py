@@ -12,7 +12,7 @@ from .._common.typing import Array
 from .._common.validation import check_choice, check_count
 from ..exceptions import InvalidInputError
 
-__all__ = ["Term", "distinctiveness", "top_terms"]
+__all__ = ["Term", "distinctiveness", "feature_names", "top_terms"]
 
 
 # Decimals in which scores differ by more than rounding.
@@ -57,6 +57,7 @@ def distinctiveness(components: Any) -> Array:
            [0.  , 0.  , 0.42]])
     """
     rows = np.asarray(components, dtype=np.float64)
+    rows = np.ldexp(rows, -np.frexp(rows.max(axis=1, keepdims=True, initial=0))[1])  # so that squares neither overflow nor vanish
     size = np.linalg.norm(rows, axis=1, keepdims=True)
     rows = np.divide(rows, size, out=np.zeros_like(rows), where=size > 0)
     ratio = np.divide(rows, rows.mean(axis=0), out=np.ones_like(rows), where=rows > 0)
@@ -108,6 +109,20 @@ def top_terms(model: Any, feature_names: Any = None, *, n_terms: int = 10, by: s
         best = np.lexsort((-row, -keys.round(SCORE_DECIMALS)))[:n_terms]
         found.append([Term(str(names[i]), float(row[i]), float(score[i])) for i in best if np.isfinite(keys[i])])
     return found
+
+
+def feature_names(model: Any, given: Any = None) -> list[str]:
+    """The name of every feature of a fitted model or pipeline: as given, or by default as in `top_terms`.
+
+    Examples
+    --------
+    >>> from orthonmf import ONMF
+    >>> from orthonmf.model.terms import feature_names
+    >>> feature_names(ONMF(1).fit([[3.0, 4.0]]))
+    ['x0', 'x1']
+    """
+    factors = model[-1] if isinstance(model, Pipeline) else model
+    return [str(name) for name in _names(model, factors, given, factors.components_.shape[1])]
 
 
 def _names(model: Any, factors: Any, given: Any, n_features: int) -> Any:

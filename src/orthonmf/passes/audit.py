@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._common.arithmetic import argmin_of_columns
 from .._common.typing import Array, Labels
 from ..distortion.base import Distortion, scales
 from .base import Additive, Columns, Found
@@ -26,16 +27,16 @@ class AuditSums(Additive):
     mass, sizes, sums
         As in ``HardStats``.
     cost : ndarray of shape (n_components,)
-        Σ w ‖x − scale · center‖² with the best scales, by component.
+        Of scale · center in the place of the items, with the best scales, by component.
     reach : ndarray of shape (n_components,)
         Σ ω ‖x'‖² of what was summed to make the centres, by component.
     gain : float
         What every item saves by going to its nearest component.
     misplaced : int
     residual : float
-        Σ w ‖x − scale · center‖² with the scales that are claimed.
+        The same with the scales that are claimed, of all.
     energy : float
-        Σ w ‖x‖².
+        Σ w ‖x‖², or Σ w |x| of counts.
     farthest : Farthest
         With ``reach`` the largest ‖x‖² / (ω / w): by how much a rounding of x moves an item, squared.
     """
@@ -83,16 +84,16 @@ class Audit:
     reads: ClassVar = ("labels", "scale")
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
-        frame, raw, weight, labels, sq = self.frame, items.rows, items.weight, columns["labels"], items.rows.sqnorms()
+        frame, raw, weight, labels, sq = self.frame, items.rows, items.weight, columns["labels"], self.frame.measure.size(items.rows)
         framed = frame.items(raw, weight)
         pairs = framed.pairs(self.centers)
         stats = hard_stats(framed, pairs.of(labels), labels, len(self.centers))
         points, mine = frame.to_data(self.centers), (labels, np.arange(len(labels)))
-        own = raw.residual_sq(scales(frame, pairs.inner[mine], sq), labels, points)
-        nearest = pairs.distance.argmin(axis=0)
+        own = frame.measure.residual(raw, scales(frame, pairs.inner[mine], sq), labels, points)
+        nearest = argmin_of_columns(pairs.distance)
         least = own
         if (nearest != labels).any():
-            best = raw.residual_sq(scales(frame, pairs.inner[nearest, mine[1]], sq), nearest, points)
+            best = frame.measure.residual(raw, scales(frame, pairs.inner[nearest, mine[1]], sq), nearest, points)
             least = np.where(nearest == labels, own, np.minimum(own, best))
         # ω‖x'‖² is in the units of w‖x‖²; where items are not formed, what is summed is as large as they are.
         reach = framed.weight * framed.sq if self.formed else weight * sq
@@ -109,7 +110,7 @@ class Audit:
                 reach=np.bincount(labels, reach, len(points)),
                 gain=float(weight @ (own - least)),
                 misplaced=int(np.count_nonzero(misplaced)),
-                residual=float(weight @ raw.residual_sq(columns["scale"], labels, self.components)),
+                residual=float(weight @ frame.measure.residual(raw, columns["scale"], labels, self.components)),
                 energy=float(weight @ sq),
                 farthest=Farthest.of(relative * own, labels, framed.weight, relative * sq, len(points)),
             ),

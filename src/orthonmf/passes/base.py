@@ -55,7 +55,11 @@ class Found:
 
 
 class Pass(Protocol):
-    """What is computed of one block of items."""
+    """What is computed of one block of items.
+
+    A pass that reads a column and finds it anew may name that as ``changes``, and have a method ``after``: this pass and one of the same
+    class before it as one, with the same bits. One that only compares a column has ``bare``, which finds the same without it.
+    """
 
     @property
     def reads(self) -> tuple[str, ...]:

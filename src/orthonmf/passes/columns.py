@@ -30,6 +30,7 @@ class Relabelled:
     goals: Labels
     n_components: int
     reads: ClassVar = ("labels", INDEX)
+    changes: ClassVar = "labels"
 
     def after(self, before: Relabelled) -> Relabelled:
         """Both at once: this one has the last word."""

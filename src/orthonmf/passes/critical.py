@@ -133,7 +133,7 @@ class Scan:
         projections = frame.projections(items, state.centers, self.directions)
         first, second, slope = np.empty((3, state.n_components, len(self.steps)))
         for column, step in enumerate(self.steps):
-            change = frame.change(pairs.inner, projections, np.full(state.n_components, step))
+            change = frame.change(pairs.inner, projections, np.full(state.n_components, step), state.centers, self.directions)
             ratio = np.exp(np.minimum(logits - state.beta * change, MAX_EXPONENT))
             weighted = ratio * items.weight
             first[:, column] = weighted.sum(axis=1)

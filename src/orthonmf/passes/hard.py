@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce as fold
 from typing import ClassVar
 
 import numpy as np
 
+from .._common.arithmetic import argmin_of_columns
 from .._common.typing import Array, Labels
 from ..distortion.base import Items, Pairs
 from .base import INDEX, Additive, Columns, Count, Found
@@ -81,7 +83,7 @@ class Nearest:
 
     def __call__(self, items: Items, columns: Columns) -> Found:
         pairs = items.pairs(self.centers)
-        labels = pairs.distance.argmin(axis=0)
+        labels = argmin_of_columns(pairs.distance)
         changed = int(np.count_nonzero(labels != columns["labels"])) if self.labelled else len(items)
         return Found(hard_stats(items, pairs.of(labels), labels, len(self.centers), changed), {"labels": labels})
 
@@ -153,7 +155,7 @@ class Cheapest:
 
     def __call__(self, items: Items, columns: Columns) -> Found:
         cost = np.maximum(items.pairs(self.centers).distance, 0) * items.weight
-        return Found(Count(len(items)), {"labels": (cost + self.prices[:, None] * items.size).argmin(axis=0)})
+        return Found(Count(len(items)), {"labels": argmin_of_columns(cost + self.prices[:, None] * items.size)})
 
 
 @dataclass(frozen=True)
@@ -169,10 +171,10 @@ class TwoCheapest:
 
     def __call__(self, items: Items, columns: Columns) -> Found:
         cost = item_costs(items, self.centers) + self.prices[:, None]
-        labels, every = cost.argmin(axis=0), np.arange(len(items))
+        labels, every = argmin_of_columns(cost), np.arange(len(items))
         least = cost[labels, every]
         cost[labels, every] = np.inf
-        runner = cost.argmin(axis=0)
+        runner = argmin_of_columns(cost)
         return Found(Count(len(items)), {"labels": labels, "runner": runner, "slack": cost[runner, every] - least})
 
 
@@ -225,23 +227,29 @@ class WorstItem:
 class Nearer:
     """Column ``nearest``: the distance to the nearest centre, of these and of all before where there were some; and the worst item.
 
-    A distance up to ``equal``, or to ``roundings`` times the item's squared distance to the reference, costs nothing.
+    A distance up to ``equal``, or to ``roundings`` times the item's squared distance to the reference, costs nothing. ``earlier`` are
+    centres that were looked at before these, some at a time: as many inner products at once round alike.
     """
 
     centers: Array
     equal: float
     roundings: float
     begun: bool
+    earlier: tuple[Array, ...] = ()
+    changes: ClassVar = "nearest"
 
     @property
     def reads(self) -> tuple[str, ...]:
         """Names of the columns it reads."""
         return (INDEX, "nearest") if self.begun else (INDEX,)
 
+    def after(self, before: Nearer) -> Nearer:
+        """Both at once."""
+        return replace(self, begun=before.begun, earlier=(*before.earlier, before.centers))
+
     def __call__(self, items: Items, columns: Columns) -> Found:
-        nearest = np.maximum(items.pairs(self.centers).distance, 0).min(axis=0).astype(np.float64)
-        if self.begun:
-            nearest = np.minimum(columns["nearest"], nearest)
+        each = (np.maximum(items.pairs(some).distance, 0).min(axis=0).astype(np.float64) for some in (*self.earlier, self.centers))
+        nearest: Array = fold(np.minimum, each, columns["nearest"]) if self.begun else fold(np.minimum, each)
         least = np.maximum(self.equal, self.roundings * items.sq.astype(np.float64))
         cost = np.where(nearest > least, nearest * items.weight.astype(np.float64), 0.0)
         worst = int(cost.argmax())

@@ -62,8 +62,8 @@ class MoveGains:
         pairs, frame = items.pairs(self.centers), having(items.frame, Moving, "The refinement")
         mine = columns["labels"], np.arange(len(items))
         moving = replace(items, weight=columns["together"]) if self.together else items
-        leave = frame.leave(moving, pairs, self.mass, self.cost)[mine]
-        join = frame.join(moving, pairs, self.mass, self.cost)
+        leave = frame.leave(moving, pairs, columns["labels"], self.centers, self.mass, self.cost)
+        join = frame.join(moving, pairs, self.centers, self.mass, self.cost)
         join[mine] = np.inf
         gain = leave - join.min(axis=0)
         pays = np.flatnonzero(gain > self.least)
@@ -107,8 +107,8 @@ class BestMoves:
     def __call__(self, items: Items, columns: Columns) -> Found:
         frame, pairs = having(items.frame, Moving, "The refinement"), items.pairs(self.centers)
         labels, n_components = columns["labels"], len(self.centers)
-        leave = frame.leave(items, pairs, self.mass, self.cost)[labels, np.arange(len(items))]
-        gains = leave - frame.join(items, pairs, self.mass, self.cost)
+        leave = frame.leave(items, pairs, labels, self.centers, self.mass, self.cost)
+        gains = leave - frame.join(items, pairs, self.centers, self.mass, self.cost)
         gain, item = np.full((n_components, n_components), -np.inf), np.full((n_components, n_components), -1)
         for source in np.unique(labels):
             mine = np.flatnonzero(labels == source)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
-from .._common.typing import Array
+from .._common.typing import Array, Labels
 from ..distortion.base import Items, Pairs
 from .base import Additive, Columns, Found
+
+
+@lru_cache(maxsize=64)
+def _in_turn(slots: tuple[tuple[int, ...], ...]) -> tuple[Labels, Labels]:
+    """The slots of all centres one after the other, and where those of each begin."""
+    sizes = [len(each) for each in slots]
+    return np.concatenate([np.array(each) for each in slots]), np.cumsum([0, *sizes[:-1]])
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,8 @@ class Priced:
 
     def pooled(self, each: Array) -> Array:
         """Sum of a bound over the slots of each centre."""
-        return np.array([each[list(slots)].sum() for slots in self.slots], dtype=np.float64)
+        order, starts = _in_turn(self.slots)
+        return np.add.reduceat(each[order], starts).astype(np.float64)
 
     @property
     def log_slots(self) -> Array:

@@ -55,12 +55,14 @@ class Scalar(Additive):
 
 @dataclass(frozen=True)
 class Energy:
-    """Σ w ‖x‖²."""
+    """Σ w Σ x**power, for the powers 1 and 2."""
 
+    power: int = 2
     reads: ClassVar = ()
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
-        return Found(Scalar(len(items.rows), float(items.weight @ items.rows.sqnorms())))
+        size = items.rows.sqnorms() if self.power == 2 else items.rows.sums()
+        return Found(Scalar(len(items.rows), float(items.weight @ size)))
 
 
 @dataclass(frozen=True)
@@ -73,13 +75,14 @@ class GramSum(Additive):
 
 @dataclass(frozen=True)
 class Gram:
-    """Σ w (x − ref)(x − ref)ᵀ in float64."""
+    """Σ w (x − ref)(x − ref)ᵀ in float64, of the items or of their roots."""
 
     ref: Array | None
+    rooted: bool = False
     reads: ClassVar = ()
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
-        return Found(GramSum(len(items.rows), items.rows.gram(items.weight, self.ref)))
+        return Found(GramSum(len(items.rows), (items.rows.rooted() if self.rooted else items.rows).gram(items.weight, self.ref)))
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,26 @@ class Digest:
         keys, place = items.rows.keys(), columns[INDEX].astype(np.uint64) + np.uint64(1)
         mixed = [_mixed(keys + place * factor) for factor in DIGEST_FACTORS]
         return Found(DigestSums(len(items.rows), np.array([each.sum(dtype=np.uint64) for each in mixed])))
+
+
+@dataclass(frozen=True)
+class FirstSums(Additive):
+    """What ``Digest`` and ``WeightedSum`` find."""
+
+    count: int
+    digest: DigestSums
+    weighted: Total
+
+
+@dataclass(frozen=True)
+class FirstLook:
+    """``Digest`` and ``WeightedSum`` in one, for items that are dear to read."""
+
+    reads: ClassVar = (INDEX,)
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        with np.errstate(over="ignore", invalid="ignore"):  # the power of two by which items are scaled was only guessed
+            return Found(FirstSums(len(items.rows), Digest()(items, columns).total, WeightedSum()(items, columns).total))
 
 
 def _mixed(bits: Array) -> Array:
@@ -155,14 +178,29 @@ class LabelSums:
 
 @dataclass(frozen=True)
 class Residual:
-    """Σ w ‖x − scale · component‖², by explicit subtraction."""
+    """The cost of scale · component in the place of the items, term by term, by a measure of errors."""
 
+    measure: Any
     components: Array
     reads: ClassVar = ("labels", "scale")
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
-        residual = items.rows.residual_sq(columns["scale"], columns["labels"], self.components)
+        residual = self.measure.residual(items.rows, columns["scale"], columns["labels"], self.components)
         return Found(Scalar(len(items.rows), float(items.weight @ residual)))
+
+
+@dataclass(frozen=True)
+class Pearson:
+    """Σ w (x − y)² / y, with y the best scale times the component of each item, by a loss of counts."""
+
+    frame: Any
+    components: Array
+    reads: ClassVar = ("labels",)
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        scale = items.rows.sums() if self.frame.scaled else np.ones(len(items.rows))
+        found = items.rows.pearson(scale, columns["labels"], self.components, self.frame.measure.least)
+        return Found(Scalar(len(items.rows), float(items.weight @ found)))
 
 
 @dataclass(frozen=True)
@@ -174,3 +212,29 @@ class UnitWeight:
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
         return Found(Count(len(items.rows)), {"weight": self.frame.items(items.rows, np.ones(len(items.rows))).weight})
+
+
+@dataclass(frozen=True)
+class Subspace:
+    """Σ w ((x − about)·v) (x − about) for each of some vectors v (n_vectors, n_dims): a step towards the leading directions."""
+
+    vectors: Array
+    about: Array
+    reads: ClassVar = ()
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        rows = items.rows.framed(None, None, self.about)
+        return Found(Sums(len(items.rows), np.asarray(rows.tdot(rows.dot(self.vectors) * items.weight), dtype=np.float64)))
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Column ``coordinates`` (n_items, n_vectors): (x − about)·v, in float32."""
+
+    vectors: Array
+    about: Array
+    reads: ClassVar = ()
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        inner = items.rows.framed(None, None, self.about).dot(self.vectors)
+        return Found(Count(len(items.rows)), {"coordinates": np.ascontiguousarray(inner.T, np.float32)})

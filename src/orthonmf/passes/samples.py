@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._common.arithmetic import argmin_of_columns
 from .._common.typing import Array
 from ..distortion.base import Items
 from .base import Additive, Columns, Count, Found
@@ -31,7 +32,7 @@ class Shares:
 
     def __call__(self, items: Items, columns: Columns) -> Found:
         distance = items.pairs(self.centers).distance
-        labels = distance.argmin(axis=0)
+        labels = argmin_of_columns(distance)
         cost = items.weight * np.maximum(distance.min(axis=0), 0)
         total = ShareSums(len(items), float(cost.sum()), np.bincount(labels, items.weight, len(self.centers)))
         return Found(total, {"labels": labels.astype(np.int32), "cost": cost, "mass": items.weight.copy()})

@@ -9,17 +9,14 @@ import numpy as np
 
 from .._common.typing import Array, Labels
 from ..model.track import Track, drawable, widest_view
-from ..search.number.curve import second
 from .text import number, plural
 
-__all__ = ["Frames"]
+__all__ = ["Frames", "placed"]
 
 # As many temperatures at the most: a smooth movement, and a small file.
 MOST_FRAMES = 120
 # Width and height of the pictures, and the room that is left around what is drawn.
 WIDTH, HEIGHT, MARGIN = 440.0, 300.0, 18.0
-# Colours of the style sheet.
-N_HUES = 8
 
 
 @dataclass(frozen=True)
@@ -40,8 +37,6 @@ class Frames:
         The components in the plane.
     radius : ndarray of shape (n_components, n_frames)
         The more components are still together, the larger.
-    hues : tuple of int
-        Colour of each component: that of the group from which it comes.
     first : int
         The frame to begin with: the last one with as many components as the model has.
     """
@@ -54,7 +49,6 @@ class Frames:
     heights: Array
     points: Array
     radius: Array
-    hues: tuple[int, ...]
     first: int
 
     @classmethod
@@ -77,9 +71,8 @@ class Frames:
             distortion=np.asarray(history["distortion"])[track.steps[shown]],
             x=_fitted(np.log(track.beta[shown]), MARGIN, WIDTH - MARGIN),
             heights=_fitted(paths[:, shown] @ widest_view(track.projection[chosen]), HEIGHT - 2.4 * MARGIN, MARGIN),
-            points=_in_plane(paths[:, shown]),
+            points=placed(paths[:, shown], WIDTH, HEIGHT),
             radius=5.0 * np.sqrt(1 + 0.35 * (_together(branches[:, shown]) - 1)),
-            hues=_hues(np.arange(len(branches)) if len(branches) <= N_HUES else branches[:, _coarse(model, track, chosen)]),
             first=int(np.flatnonzero(shown == chosen)[0]),
         )
 
@@ -120,20 +113,6 @@ def _together(branches: Labels) -> Array:
     return (branches[:, None, :] == branches[None, :, :]).sum(axis=1).astype(np.float64)
 
 
-def _coarse(model: Any, track: Track, chosen: int) -> int:
-    """The temperature that gives the colours: that of a coarser number which stands out, else where there are a handful."""
-    coarse = second(model)
-    if coarse is not None and model.certificate_.free:
-        return track.last(coarse)
-    handful = min(track.last(N_HUES), chosen)
-    return handful if len(track.ids[handful]) > 1 else chosen
-
-
-def _hues(groups: Labels) -> tuple[int, ...]:
-    order = {group: i % N_HUES for i, group in enumerate(dict.fromkeys(groups.tolist()))}
-    return tuple(order[group] for group in groups.tolist())
-
-
 def _fitted(values: Array, low: float, high: float) -> Array:
     """Values moved and stretched to lie between two ends; in the middle where they do not differ."""
     least, most = float(np.min(values)), float(np.max(values))
@@ -142,11 +121,11 @@ def _fitted(values: Array, low: float, high: float) -> Array:
     return low + (np.asarray(values) / (most - least) - least / (most - least)) * (high - low)
 
 
-def _in_plane(paths: Array) -> Array:
-    """The plane fitted into the picture, both directions to one scale."""
-    low, high = paths.min(axis=(0, 1)), paths.max(axis=(0, 1))
-    size = np.array([WIDTH, HEIGHT])
+def placed(points: Array, width: float, height: float) -> Array:
+    """Points (…, 2) fitted into a picture, both directions to one scale, the second upwards."""
+    low, high = (np.apply_over_axes(end, points, range(points.ndim - 1)).ravel() for end in (np.min, np.max))
+    size = np.array([width, height])
     unit = max(float((high - low).max()), np.finfo(float).tiny)
-    shape = (paths - low) / unit  # first to order one: the units of X may be anything
+    shape = (points - low) / unit  # first to order one: the units of X may be anything
     scale = float(np.min((size - 2.5 * MARGIN) / np.maximum((high - low) / unit, 1e-3)))
     return np.asarray((shape - (high - low) / unit / 2) * scale * (1, -1) + size / 2)

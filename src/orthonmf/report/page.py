@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -17,17 +18,29 @@ from sklearn.utils.validation import check_is_fitted
 from .. import __version__
 from .._common.files import atomic
 from ..exceptions import InvalidInputError
+from ..model.terms import feature_names as feature_names_of
 from ..model.terms import top_terms
 from . import sections
 from .frames import Frames
+from .shown import Shown
 from .text import embedded, escaped, plural
 from .words import noun, summary
 
 __all__ = ["render", "write_report"]
 
+# Features of a component in the table of all: as many as can be named from memory, and a small file with many components.
+LISTED = 20
+
 
 def write_report(
-    model: Any, path: str | os.PathLike[str], *, item_names: Any = None, feature_names: Any = None, title: str | None = None
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    X: Any = None,
+    item_names: Any = None,
+    feature_names: Any = None,
+    title: str | None = None,
+    provenance: Mapping[str, str] | None = None,
 ) -> Path:
     """Write a report on a fitted model: one HTML file that needs no network.
 
@@ -37,12 +50,18 @@ def write_report(
         Fitted.
     path : path-like
         The file to write; an old one is replaced, whole or not at all.
+    X : {array-like, sparse matrix, dask array, matrix on disk} of shape (n_samples, n_features) or None, default=None
+        The data of the fit, for the picture of the items and the heat map; at most 10 000 samples are drawn. Without it these are left
+        out. The digest must be that of the fit.
     item_names : array-like of shape (n_items,) or None, default=None
         Names of the samples, to show some of each component; with ``orthogonal="features"`` the names of the features.
     feature_names : array-like of shape (n_features,) or None, default=None
         By default those that the model or the pipeline knows.
     title : str or None, default=None
         Title of the page.
+    provenance : dict of str to str or None, default=None
+        Lines to add to what the report says of how it was made, such as a command, a date or the seconds of the fit. By itself it holds
+        no date, so that the same model gives the same bytes.
 
     Returns
     -------
@@ -64,20 +83,28 @@ def write_report(
     ...     write_report(model, Path(folder) / "iris.html").name
     'iris.html'
     """
-    text = render(model, item_names=item_names, feature_names=feature_names, title=title)
+    text = render(model, X=X, item_names=item_names, feature_names=feature_names, title=title, provenance=provenance)
     with atomic(path) as draft:
         draft.write_text(text, encoding="utf-8", newline="\n")
     return Path(path)
 
 
-def render(model: Any, *, item_names: Any = None, feature_names: Any = None, title: str | None = None) -> str:
+def render(
+    model: Any,
+    *,
+    X: Any = None,
+    item_names: Any = None,
+    feature_names: Any = None,
+    title: str | None = None,
+    provenance: Mapping[str, str] | None = None,
+) -> str:
     """The report on a fitted model, as a string. The same model gives the same bytes.
 
     Parameters
     ----------
     model : ONMF or Pipeline
         Fitted.
-    item_names, feature_names, title
+    X, item_names, feature_names, title, provenance
         As in `write_report`.
 
     Returns
@@ -98,8 +125,18 @@ def render(model: Any, *, item_names: Any = None, feature_names: Any = None, tit
     names = _item_names(factors, item_names)
     if factors.orthogonal == "features" and feature_names is None:
         feature_names = names
-    terms = top_terms(model, feature_names)
-    frames = Frames.of(factors)
+    terms = top_terms(model, feature_names, n_terms=LISTED)
+    drawn = None if X is None else Shown.of(model, factors, X)
+    found = (
+        sections.components(factors, terms, names if factors.orthogonal == "samples" else None),
+        sections.items(factors, drawn, terms, names),
+        sections.heat_map(factors, drawn, feature_names_of(model, feature_names)),
+        sections.sizes(factors),
+        sections.number_of_components(factors),
+        sections.annealing(factors, Frames.of(factors)),
+        sections.certificate(factors),
+        sections.made(factors, provenance or {}),
+    )
     style, script = _part("report.css"), _part("report.js")
     return Template(_part("page.html")).substitute(
         title=escaped(title or _title(factors)),
@@ -107,16 +144,12 @@ def render(model: Any, *, item_names: Any = None, feature_names: Any = None, tit
         style_hash=_hash(style),
         script=script,
         script_hash=_hash(script),
-        data=embedded(None if frames is None else frames.data()),
+        data=embedded({section.key: section.data for section in found}),
         summary=escaped(summary(factors)),
         status=escaped(factors.status_),
         key_figures=sections.key_figures(factors),
-        asked=sections.asked(factors),
-        number=sections.number_of_components(factors),
-        annealing=sections.annealing(factors, frames),
-        sizes=sections.sizes(factors),
-        components=sections.components(factors, terms, names if factors.orthogonal == "samples" else None) + sections.certainty(factors),
-        certificate=sections.certificate(factors),
+        links="".join(f'<li><a href="#{section.key}">{section.link}</a></li>' for section in found),
+        sections="\n".join(section.html for section in found),
         version=escaped(__version__),
     )
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import inspect
+import platform
 from typing import Any
 
 import numpy as np
+import scipy
+import sklearn
 
-from ..distortion import has_scales
+from .. import __version__
+from ..distortion import loss_of
 from ..model.certificate import GAP, STATIONARY, Certificate
 from ..model.track import how_to_locate, located
 from ..search.number.curve import coarser, stands_out
 from .text import count, escaped, number, percent, plural
 
-__all__ = ["asked", "evidence", "noun", "summary", "why"]
+__all__ = ["asked", "evidence", "noun", "summary", "unproven", "versions", "why"]
 
 # Parameters that have a line of their own.
-_SPOKEN = {"n_components", "max_components", "orthogonal", "scaling", "capacity", "min_size", "capacity_penalty"}
+_SPOKEN = {"n_components", "max_components", "orthogonal", "scaling", "loss", "capacity", "min_size", "capacity_penalty"}
 # Parameters that change neither the question nor the answer.
 _SILENT = {"n_jobs", "verbose", "engine", "sparse_output"}
 
@@ -28,11 +32,30 @@ def noun(model: Any) -> str:
 
 def summary(model: Any) -> str:
     """The result in a sentence."""
-    item, proof = noun(model), model.certificate_
+    item = noun(model)
     least, most = min(model.counts_), max(model.counts_)
     each = f", {count(least)} to {count(most)} in each" if least < most else f", {count(most)} in each" if len(model.counts_) > 1 else ""
     found = plural(model.n_components_, "component")
-    return f"{plural(len(model.labels_), item)} in {found}{each}, with a relative error of {percent(proof.relative_error)}."
+    return f"{plural(len(model.labels_), item)} in {found}{each}, with {_error(model)}."
+
+
+def relative_figure(model: Any) -> tuple[str, str]:
+    """How large the error is beside the data, and what that is called."""
+    relative = model.certificate_.relative_error
+    return (percent(relative), "relative error") if loss_of(model).power == 2 else (number(relative), "divergence for each count")
+
+
+def _error(model: Any) -> str:
+    value, name = relative_figure(model)
+    return f"a {name} of {value}"
+
+
+def error_note(model: Any) -> str:
+    """How large the error is, in a sentence."""
+    proof = model.certificate_
+    if loss_of(model).power == 2:
+        return f"The error ‖X − TC‖ is {number(proof.error)}, which is {percent(proof.relative_error)} of ‖X‖."
+    return f"The divergence Σ x log(x/y) − x + y of X from Y = TC is {number(proof.error)}, {number(proof.relative_error)} for each count."
 
 
 def asked(model: Any) -> list[tuple[str, str]]:
@@ -45,12 +68,14 @@ def asked(model: Any) -> list[tuple[str, str]]:
         ("Data", data),
         ("Number of components", _number_asked(model)),
         ("What belongs to one component", f"each {item}, a {'row' if item == 'sample' else 'column'} of X"),
-        ("Scale", f"every {item} keeps its own" if has_scales(model.scaling) else f"one for all {item}s of a component"),
+        ("Scale", f"every {item} keeps its own" if loss_of(model).scaled else f"one for all {item}s of a component"),
+        ("Loss", "squared differences" if loss_of(model).power == 2 else "Kullback–Leibler divergence, for counts"),
         ("Most in a component", _bound(model, "upper")),
         ("Fewest in a component", _bound(model, "lower")),
     ]
     if model.capacity_penalty is not None:
-        bounds = f"soft: an item too many or too few costs {number(model.capacity_penalty)} times the mean squared norm of an item"
+        unit = "squared norm" if loss_of(model).power == 2 else "sum"
+        bounds = f"soft: an item too many or too few costs {number(model.capacity_penalty)} times the mean {unit} of an item"
         lines.append(("How firm the bounds are", bounds))
     others = _changed(model)
     return lines + ([("Other settings", others)] if others else [])
@@ -176,7 +201,7 @@ def _rounded_up(ratio: float) -> float:
 def evidence(proof: Certificate, item: str) -> dict[str, str]:
     """The number that proves each claim, in a sentence, by the claim."""
     sizes = f"The smallest has {plural(min(proof.counts), item)}, the largest {count(max(proof.counts))}."
-    moving = f"Other labels would gain at most {number(proof.gap, 2)} of the squared error; {number(GAP)} is tolerated."
+    moving = f"Other labels would gain at most {number(proof.gap, 2)} of the cost; {number(GAP)} is tolerated."
     bound = "The lower bound is too expensive for data of this size and was not computed."
     if proof.lower_bound is not None:
         bound = (
@@ -195,7 +220,7 @@ def evidence(proof: Certificate, item: str) -> dict[str, str]:
             f"The best ones are at most {percent(proof.stationarity)} of the spread of their component away; {percent(STATIONARY)} is "
             "tolerated."
         ),
-        "the scales are the best for these centres": f"Better ones would gain {number(proof.scale_gap, 2)} of the squared error.",
+        "the scales are the best for these centres": f"Better ones would gain {number(proof.scale_gap, 2)} of the cost.",
         "all items were counted once": f"Weights over components and over items differ by {number(proof.conservation, 2)} of their sum.",
         "the error is not below the lower bound": bound,
         "what the model stores is what the data give": (
@@ -208,3 +233,37 @@ def evidence(proof: Certificate, item: str) -> dict[str, str]:
             f"into {plural(proof.n_components, 'component')}, of whatever sizes."
         ),
     }
+
+
+def unproven(model: Any, unclear: float) -> list[str]:
+    """What the certificate does not say, with what is known of it, in sentences; items of a smaller margin than ``unclear`` are unclear."""
+    proof, item = model.certificate_, noun(model)
+    best = "That no other partition has a smaller error: finding the best one is NP-hard."
+    if proof.bound_ratio is not None:
+        best += f" The error is at most {number(_rounded_up(proof.bound_ratio), 4)} times the smallest."
+    words = [
+        best,
+        "That this number of components is right, or that the parts mean something: the data can speak for that, not prove it.",
+        f"That the {item}s in another order, or others of their kind, give the same parts. Partitions with almost the same error can "
+        f"differ in many {item}s.{_returning(model)}",
+    ]
+    if model.margin_ is not None and model.n_components_ > 1:
+        share = percent(float(np.mean(model.margin_ < unclear)))
+        words.append(f"Where unclear {item}s belong: {share} have a margin below {unclear}, and would be the first to change.")
+    return words
+
+
+def _returning(model: Any) -> str:
+    """How well the components come back in halves of the items, where that was tried."""
+    known = model.stability_[np.isfinite(model.stability_)]
+    if not known.size:
+        return " How much these do is measured by n_components='auto', which fits halves of them."
+    return f" In fits of halves of them the components came back to between {percent(known.min())} and {percent(known.max())}."
+
+
+def versions() -> str:
+    """Of what computed this."""
+    return (
+        f"orthonmf {__version__}, Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
+        f"scikit-learn {sklearn.__version__}"
+    )

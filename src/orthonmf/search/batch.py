@@ -13,7 +13,7 @@ from ..passes.hard import Weights
 from ..passes.samples import NearestOfEach
 from ..passes.several import EachSums, NearestInEach
 from .budget import BUDGET
-from .partition import FALL_TOL, Partition, item_points
+from .partition import FALL_TOL, Partition, item_places
 
 
 def at_once(engine: Engine, n_components: int) -> int:
@@ -65,5 +65,5 @@ def far_apart(engine: Engine, distortion: Distortion, n_components: int, n_start
         cost = weight * (nearest.T if chosen else np.ones((n_starts, 1)))
         running = np.cumsum(cost, axis=1)
         drawn = (running <= rng.random((n_starts, 1)) * running[:, -1:]).sum(axis=1)
-        chosen.append(item_points(engine, distortion, np.minimum(drawn, engine.n_items - 1)))
+        chosen.append(item_places(engine, distortion, np.minimum(drawn, engine.n_items - 1)))
     return iter(np.stack(chosen, axis=1))

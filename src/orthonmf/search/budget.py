@@ -22,6 +22,9 @@ class Budget:
     # small sample are not those of all items: with the smallest alone, gamma noise of 70 000 items ended 0.3 % above the best of five
     # k-means runs, with all three 0.5 % below.
     search_items: tuple[int, ...] = (4096, 16384, 65536)
+    # The larger ones as far as one pass of distances takes no more multiplications than this: of 100 000 × 64 items in 300 groups, the
+    # largest took 5 s and gained nothing.
+    sample_work: float = 1e9
     # Starts on the first of them that owe nothing to the annealing. Of 12 000 sparse documents of 50 topics, the annealing alone had found
     # none of the topics after 12 s.
     sample_starts: int = 2
@@ -37,7 +40,7 @@ class Budget:
     hardly_out: float = 0.02
     # Under bounds, the items on which starts are compared, and the factor by which they grow while there are more.
     rehearsal_items: int = 2048
-    rehearsal_growth: int = 8
+    rehearsal_growth: int = 4
     # Centres of a sample are at rest when one more step would move none by more than this, relative to the noise that the sample has:
     # 400 000 items took 29 s instead of 37, and ended no higher.
     rehearsed: float = 0.25
@@ -128,7 +131,8 @@ class Budget:
     # With more components than this, and too many items for tries side by side, a swap is tried among the components next to those it
     # closes and opens, so many of each; such tries are cheap, so that there may be this many times as many. Chosen on one problem
     # (gamma, 2000 × 5, 100 components): at rest after 8 s of CPU time, 0.1 % below where tries over all items were, not yet at rest,
-    # after 125 s.
+    # after 125 s. Ranking the swaps costs more than the tries, so that each component gets one at least: 100 000 × 64 items in 300 groups
+    # were at the same rest after half the time.
     many_components: int = 40
     neighbours: int = 10
     local_tries: int = 3
@@ -174,6 +178,16 @@ class Budget:
     # Of a second that is left of a time limit, so many multiplications may go into it: some tenth of what a core does.
     span_rate: float = 1e9
 
+    # -- A sketch of wide items ------------------------------------------------------------------------------------------------------------
+    # Dimensions from which items are sketched, at least and for each direction of the sketch; directions beyond the number of
+    # components; and passes that find them.
+    sketch_dims: int = 1024
+    sketch_ratio: int = 8
+    sketch_directions: int = 10
+    sketch_passes: int = 4
+    # A result in a sketch counts as better when the cost there falls by more than this fraction.
+    sketch_gain: float = 1e-3
+
     # -- Assignment under bounds -----------------------------------------------------------------------------------------------------------
     # On more items than this an alternation ends when its centres are steady: when one more step would move none by more than this,
     # relative to the spread of its own component. A certificate allows 2e-3; rounding and the last labels need some of it.
@@ -184,6 +198,8 @@ class Budget:
     nearly_steady: float = 4.0
     # Costs held between the passes of one assignment; more are computed anew in every pass.
     held_costs: int = 1 << 23
+    # Costs whose assignment is compiled, at most: its moves look at all items of a component, where others look at those near a border.
+    compiled_costs: int = 1 << 21
 
     # -- All partitions --------------------------------------------------------------------------------------------------------------------
     # Up to this many items all partitions are compared: n items have 3ⁿ pairs of a set and a subset, nine some 20 000.

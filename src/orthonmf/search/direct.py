@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..distortion import REGISTRY
-from ..distortion.base import Distortion
+from ..distortion.base import Distortion, Metric
 from ..engines.base import Engine, doubled
 from .job import Request, few_items
 from .partition import Free, Partition, alternate, opened, sharpened, spaced
@@ -43,8 +43,11 @@ def best_at_once(given: Engine, request: Request) -> Direct | None:
     asked = request.n_components
     if asked is None or request.growth is not None or not request.refine or request.capacity is not None or request.min_size is not None:
         return None
+    loss = REGISTRY[request.loss, request.scaling]
+    if not issubclass(loss, Metric):
+        return None
     engine = doubled(given) if mergeable(given) else given
-    distortion = REGISTRY[request.scaling].of(engine)
+    distortion = loss.of(engine)
     few = engine if engine.n_items <= few_items(asked) else engine.select(spaced(engine.n_items, few_items(asked)))
     # Without the reference, which is in none of the groups: where these are far apart, the others are an item of each.
     centers = opened(few, distortion, distortion.origin, asked + 1)[1:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,10 +12,11 @@ import numpy as np
 from .._common.typing import Array, Labels
 from ..distortion.base import Annealed, Distortion
 from ..engines.base import BLIND, Engine
+from ..engines.journal import Journal
 from ..engines.threads import TimeLimitReached
 from ..passes.columns import ByLabel, Renamed
 from ..passes.hard import HardStats
-from ..progress import Monitor, StopRequested, Temperature, plane
+from ..progress import Monitor, StopRequested, Temperature, plan, plane
 from .anneal import Split
 from .bounded.bounds import Bounds
 from .budget import BUDGET
@@ -22,7 +24,7 @@ from .direct import Direct, best_at_once
 from .job import Job, Request
 from .number import Number
 from .partition import item_points, labelled_pass, nearest_pass, spaced
-from .run import Run
+from .run import Run, Stage
 from .stages import begun, continued, stages
 from .status import Status
 
@@ -104,11 +106,12 @@ def factorize(
     monitor: Monitor,
     progress: Progress | None = None,
     keep: Callable[[Progress], None] | None = None,
+    journal: Journal | None = None,
 ) -> Result:
     """Anneal, refine and order the components; when the time is over or a callback says so, take the best answer so far.
 
     ``progress`` that was written down is continued, on the same items and for the same request. ``keep`` is told of it after every stage;
-    with it, an interrupt ends the search as the time limit does.
+    with it, an interrupt ends the search as the time limit does. ``journal`` answers passes that were made from there on before.
     """
     team = engine.team
     with team.unhurried():  # without a first answer there is nothing to show
@@ -119,10 +122,12 @@ def factorize(
         search = begun(job, monitor) if progress is None else continued(job, monitor, progress.run)
     if progress is not None:
         _count_from(job, progress)
+    plan(_skipped(job))
     try:
-        for run in stages(job, search):
-            if keep is not None:
-                keep(Progress(run, job.passes, team.passes))
+        with nullcontext() if journal is None else journal.attached(team):
+            for run in stages(job, search):
+                if keep is not None:
+                    keep(Progress(run, job.passes, team.passes))
     except TimeLimitReached:
         search.fault(Status.TIME_LIMIT)
     except StopRequested:
@@ -133,6 +138,8 @@ def factorize(
         search.fault(Status.INTERRUPTED)
     with team.unhurried():
         search.tried()
+        if job.start is not None and search.run.stage is not Stage.DONE:  # stopped before it was its turn
+            search.offer(job.start if search.run.bounds is None else job.start[search.run.bounds.order], None)
         engine.passes = job.passes
         n_points = min(BUDGET.plane_items, 2 + BUDGET.plane_numbers // job.spanned.n_dims)
         basis = plane(item_points(job.spanned, job.distortion, spaced(engine.n_items, n_points)))
@@ -140,6 +147,20 @@ def factorize(
         if job.span is not None:
             best = replace(best, centers=job.span.lifted(best.centers))
         return _finished(job, replace(search.run, best=best), basis)
+
+
+def _skipped(job: Job) -> list[str]:
+    """The phases that this fit will not have, for the time that is left."""
+    request, free = job.request, job.bounds(job.wanted) is None
+    few = job.distinct.n_items <= BUDGET.search_items[0]
+    phases = {
+        "counting components": request.n_components is None and not request.persistence,
+        "searching on samples": request.refine and not few,
+        "refining": request.refine,
+        "meeting the bounds": not free,
+        "refining the given start": job.start is not None,
+    }
+    return [name for name, takes_place in phases.items() if not takes_place]
 
 
 def _count_from(job: Job, progress: Progress) -> None:

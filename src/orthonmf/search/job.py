@@ -7,9 +7,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from .._common.typing import Array
 from ..distortion import REGISTRY
 from ..distortion.base import Annealed, Distortion, Moving, Splitting, having
-from ..engines.base import Engine, block_weight, mean_sqnorm
+from ..engines.base import Engine, block_weight, mean_size
 from .bounded import solver_needs
 from .bounded.bounds import Bounds, parse_bounds, parse_loads
 from .budget import BUDGET
@@ -17,6 +18,7 @@ from .number.cloud import effective_number
 from .sampling import coreset, mergeable
 from .sampling import merged as merge_equal
 from .span import Span, narrow
+from .start import Start
 
 # max_components when it is not given.
 MAX_COMPONENTS = 32
@@ -27,13 +29,15 @@ class Request:
     """What is asked of a factorisation; the parameters of the estimator, validated.
 
     ``n_components`` is None where the data decide, then between ``min_components`` and ``max_components``; ``persistence`` says that the
-    number that persists longest is taken; ``penalty`` is ``capacity_penalty`` in the units of the engine.
+    number that persists longest is taken; ``start`` is where to begin as well; ``penalty`` is ``capacity_penalty`` in the units of the
+    engine.
     """
 
     n_components: int | None
     persistence: bool
     min_components: int
     max_components: int
+    loss: str
     scaling: str
     growth: float | None
     refine: bool
@@ -47,6 +51,7 @@ class Request:
     tol: float
     max_iter: int
     seed: int
+    start: Start | None = None
     penalty: float = np.inf
 
 
@@ -75,12 +80,16 @@ class Job:
         The loss in the span: that of all stages but the number of components.
     items : Engine
         What is assigned: the distinct items, or all where bounds count every one.
+    start : ndarray of shape (n_components, n_coordinates) or None
+        The centres that were given to begin from as well, in the frame of ``distortion``.
     annealed : Engine
         What is annealed: the distinct items, or a sample of them.
     counted : Engine
         What is asked for the number of components: as many, in the coordinates of X.
     evidence : float or None
         The effective number of items that are counted; None for a sample.
+    rough : bool
+        Whether these items only stand for others, so that what is found is where another search begins.
     """
 
     request: Request
@@ -95,13 +104,15 @@ class Job:
     annealed: Engine
     counted: Engine
     evidence: float | None
+    start: Array | None
+    rough: bool = False
 
     @classmethod
-    def of(cls, engine: Engine, request: Request) -> Job:
+    def of(cls, engine: Engine, request: Request, *, rough: bool = False) -> Job:
         """What is made of the items."""
         request = replace(request, penalty=_penalty(engine, request))
         merged = _distinct(engine)
-        given = _able(REGISTRY[request.scaling].of(merged), request)
+        given = _able(REGISTRY[request.loss, request.scaling].of(merged), request)
         span = Span.of(engine, given) if narrow(engine, given) else None
         spanned, distinct, distortion = engine, merged, given
         if span is not None:
@@ -118,9 +129,11 @@ class Job:
             distinct=distinct,
             distortion=distortion,
             items=distinct if free else spanned,
+            start=None if request.start is None else request.start.framed(spanned, distortion, given, span),
             annealed=annealed,
             counted=annealed if span is None or request.n_components is not None else _annealed(merged, given, request),
             evidence=effective_number(block_weight(engine, slice(0, engine.n_items))) if annealed is distinct else None,
+            rough=rough,
         )
 
     @property
@@ -155,7 +168,8 @@ def _distinct(engine: Engine) -> Engine:
 
 def _penalty(engine: Engine, request: Request) -> float:
     """What an item out of a soft bound costs, in the units of the engine; infinite where bounds are hard."""
-    return np.inf if request.capacity_penalty is None else request.capacity_penalty * mean_sqnorm(engine)
+    power = REGISTRY[request.loss, request.scaling].power
+    return np.inf if request.capacity_penalty is None else request.capacity_penalty * mean_size(engine, power)
 
 
 def _annealed(engine: Engine, distortion: Annealed, request: Request) -> Engine:

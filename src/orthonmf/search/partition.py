@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._common.typing import Array, Labels
-from ..distortion.base import Distortion
+from ..distortion.base import Distortion, carried
 from ..engines.base import Engine, block_weight
 from ..passes.base import Columns, Found
 from ..passes.hard import HardStats, Labelled, Nearer, Nearest, OwnAndOther
@@ -104,7 +104,7 @@ class Momentum:
         self.carried = pace > 1
         if not self.carried:
             return best
-        return self._distortion.center(mass[:, None] * (best + (pace - 1) / self._pace * (best - last)), mass)
+        return carried(self._distortion, best + (pace - 1) / self._pace * (best - last), mass)
 
     def back(self) -> Array:
         """The last best centres."""
@@ -323,9 +323,9 @@ def finest(engine: Engine, distortion: Distortion, apart: float | None = None) -
 def item_rounding(engine: Engine, distortion: Distortion) -> float:
     """The least distance between items that is no rounding of theirs."""
     relative = (ITEM_ROUNDINGS * float(np.finfo(engine.given_dtype).eps)) ** 2
-    if not engine.forms_rows:
+    if not (engine.forms_rows and distortion.framed):
         relative = max(relative, NEGLIGIBLE * float(np.finfo(engine.dtype).eps))
-    return relative * float(np.dot(distortion.ref, distortion.ref))
+    return relative * distortion.ref_size
 
 
 def item_points(engine: Engine, distortion: Distortion, index: Labels) -> Array:
@@ -334,6 +334,14 @@ def item_points(engine: Engine, distortion: Distortion, index: Labels) -> Array:
     whole = slice(0, len(index))
     items = distortion.items(chosen.rows(whole), block_weight(chosen, whole))
     return distortion.points(items, np.arange(len(index)))
+
+
+def item_places(engine: Engine, distortion: Distortion, index: Labels) -> Array:
+    """Where components may be opened at the items at ``index``, shape (n, n_coordinates): in sight of others, see ``Distortion.blend``."""
+    points = item_points(engine, distortion, index)
+    if not distortion.blend:
+        return points
+    return distortion.to_frame((1 - distortion.blend) * distortion.to_data(points) + distortion.blend * distortion.ref)
 
 
 def spaced(n_items: int, count: int) -> Labels:

@@ -27,9 +27,10 @@ from ..passes.hard import Weights
 from ..passes.moves import AllDistances, BestMoves, BestPairs, MoveGains, Movers
 from ..passes.raw import Keys
 from ..passes.swaps import SwapCosts, Swaps
+from ..progress import at
 from .batch import alternate_each, at_once, far_apart
 from .budget import BUDGET
-from .partition import Assigner, Distances, Free, Partition, centered, distances, item_points, many
+from .partition import Assigner, Distances, Free, Partition, centered, distances, item_places, item_points, many
 from .regroup import farthest_points, first_of_each, halved, regrouped
 
 # A result counts as better when the cost falls by more than this fraction.
@@ -41,8 +42,7 @@ def refine(engine: Engine, distortion: Moving, start: Partition, assigner: Assig
     assigner = assigner or Free(engine, distortion)
     best = start
     if many(engine):
-        moved = _moved(engine, distortion, assigner, best, None)
-        return best if moved is best else _resting(assigner, moved)
+        return moved(engine, distortion, start, assigner)
     if best.n_components == 1 or best.cost == 0 or (assigner.free and separated(engine, distortion, best)):
         return best
     groups = equal_items(engine)
@@ -59,10 +59,16 @@ def refine(engine: Engine, distortion: Moving, start: Partition, assigner: Assig
     return best
 
 
+def moved(engine: Engine, distortion: Moving, start: Partition, assigner: Assigner) -> Partition:
+    """Improve a partition by moves of single items alone."""
+    best = _moved(engine, distortion, assigner, start, None)
+    return start if best is start else _resting(assigner, best)
+
+
 def _move_gain(trials: _Trials, best: Partition, groups: Labels) -> Partition | None:
     """Where moves of single items lead; None where none gains."""
-    moved = _moved(trials.engine, trials.distortion, trials.assigner, best, groups)
-    return _resting(trials.assigner, moved) if _gains(moved, best) else None
+    better = _moved(trials.engine, trials.distortion, trials.assigner, best, groups)
+    return _resting(trials.assigner, better) if _gains(better, best) else None
 
 
 def _regroup_gain(trials: _Trials, best: Partition) -> Partition | None:
@@ -79,10 +85,10 @@ def _resting(assigner: Assigner, part: Partition) -> Partition:
     return settled if settled is not None and settled.cost <= part.cost else part
 
 
-def gains(engine: Engine, distortion: Moving, start: Partition) -> Iterator[Partition]:
-    """The partition of a sample, and better ones by swaps and regroupings, each of which gains more than the sample's noise."""
+def gains(engine: Engine, distortion: Moving, start: Partition, worth: float) -> Iterator[Partition]:
+    """The partition of a sample, and better ones by swaps and regroupings, each of which gains more than a fraction ``worth``."""
     best: Partition | None = start
-    groups, trials = equal_items(engine), _Trials(engine, distortion, Free(engine, distortion), worth=BUDGET.sample_gain)
+    groups, trials = equal_items(engine), _Trials(engine, distortion, Free(engine, distortion), worth=worth)
     while best is not None:
         yield best
         if best.n_components == 1 or best.cost == 0 or separated(engine, distortion, best):
@@ -168,6 +174,10 @@ class _Trials:
         A try gains when the cost falls by more than this fraction.
     vain : list of float
         Costs of what tries led to without gain: many lead to the same.
+    tried : int
+        Starts so far.
+    tells : bool
+        Whether those who listen hear of each.
     """
 
     engine: Engine
@@ -176,6 +186,8 @@ class _Trials:
     fresh: Iterator[Array] = field(default_factory=lambda: iter(()))
     worth: float = GAIN
     vain: list[float] = field(default_factory=list)
+    tried: int = 0
+    tells: bool = True
 
     def first_gain(self, best: Partition, starts: Iterator[Array], margin: float) -> Partition | None:
         """Where the first of the starts, as many at once as are quick, leads that ends below ``best``.
@@ -185,6 +197,9 @@ class _Trials:
         size = at_once(self.engine, best.n_components) if self.assigner.free else 1
         bound = best.cost * (1 + margin if self.worth == GAIN else 1 - self.worth)
         while some := list(islice(starts, size)):
+            self.tried += len(some)
+            if self.tells:
+                at(self.tried / (self.tried + BUDGET.max_swaps), f"{self.tried} other starts tried")
             for end in sorted(self._ends(some, best, bound), key=lambda end: end.cost):
                 if _gains(end, best, self.worth):
                     self.assigner.keep(end)
@@ -237,7 +252,8 @@ def _swapped(trials: _Trials, best: Partition, groups: Labels, n_tries: int | No
         margin = min(BUDGET.nearly, margin)
     singles = _interleaved(*(_ranked(rises, places, limit) for rises in (bare, merged)))
     if assigner.free and best.n_components > BUDGET.many_components and at_once(engine, best.n_components) == 1:
-        return _locally_swapped(trials, best, places, islice(singles, BUDGET.local_tries * n_tries))
+        n_local = max(BUDGET.local_tries * n_tries, best.n_components)
+        return _locally_swapped(trials, best, places, islice(singles, n_local))
     swapped = chain(_several(bare, places), ([swap] for swap in islice(singles, n_tries)))
     starts = chain((_with_swaps(best, places, swaps) for swaps in swapped), assigner.rearranged(best.centers), trials.fresh)
     return trials.first_gain(best, starts, margin)
@@ -254,6 +270,8 @@ def _locally_swapped(trials: _Trials, best: Partition, places: Places, swaps: It
         ends = np.unique([swap.closed, places.home[swap.place]])
         if touched[ends].any():
             continue
+        trials.tried += 1
+        at(trials.tried / (trials.tried + BUDGET.local_tries * BUDGET.max_swaps), f"{trials.tried} swaps tried among neighbours")
         chosen = np.union1d(ends, near[ends])
         items = np.flatnonzero(np.isin(labels, chosen))
         part = engine.select(items)
@@ -261,7 +279,7 @@ def _locally_swapped(trials: _Trials, best: Partition, places: Places, swaps: It
         moved = centers[chosen]
         moved[np.searchsorted(chosen, swap.closed)] = places.centers[swap.place]
         margin = min(BUDGET.nearly, BUDGET.nearly_items * len(chosen) / len(items))
-        found = _Trials(part, distortion, Free(part, distortion), worth=trials.worth).first_gain(here, iter([moved]), margin)
+        found = _Trials(part, distortion, Free(part, distortion), worth=trials.worth, tells=False).first_gain(here, iter([moved]), margin)
         if found is not None:
             labels[items], centers[chosen], touched[ends] = chosen[found.labels], found.centers, True
     if not touched.any():
@@ -299,7 +317,7 @@ def _places(engine: Engine, distortion: Moving, best: Partition, away: Distances
     starts = np.stack([best.centers, farthest_points(engine, distortion, best, away)])
     first, second = halved(engine, distortion, best, starts).centers
     return Places(
-        centers=np.vstack([item_points(engine, distortion, index), first, second]),
+        centers=np.vstack([item_places(engine, distortion, index), first, second]),
         home=np.concatenate([best.labels[index], np.arange(len(first)), np.arange(len(second))]),
     )
 

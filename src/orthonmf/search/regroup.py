@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._common.typing import Array, Labels
-from ..distortion.base import Moving
+from ..distortion.base import Moving, carried
 from ..engines.base import Engine
 from ..passes.swaps import Sides, SideSums
 from .budget import BUDGET
-from .partition import Distances, Partition, item_points
+from .partition import Distances, Partition, item_places
 
 # How far from the centre the halves begin, as a part of the way to the farthest item: both reach equally far, so that a plane through the
 # centre parts them.
@@ -30,7 +30,7 @@ def farthest_points(engine: Engine, distortion: Moving, part: Partition, away: D
     """The farthest item of each component, or one that comes after it, as a centre, shape (n_components, n_coordinates)."""
     farthest = first_of_each(part.labels, -away.own * (away.weight > 0), place)
     points = part.centers.copy()
-    points[part.labels[farthest]] = item_points(engine, distortion, farthest)
+    points[part.labels[farthest]] = item_places(engine, distortion, farthest)
     return points
 
 
@@ -140,7 +140,7 @@ def regrouped(engine: Engine, distortion: Moving, part: Partition, away: Distanc
     mass = _positive(part.stats.mass)
     for place in range(BUDGET.halvings):
         reach = APART * (farthest_points(engine, distortion, part, away, place) - part.centers)
-        starts = np.stack([distortion.center(mass[:, None] * (part.centers + way), mass) for way in (reach, -reach)])
+        starts = np.stack([carried(distortion, part.centers + way, mass) for way in (reach, -reach)])
         parts = _Parts.of(part, halved(engine, distortion, part, starts))
         if sure := _disjoint(each for each in parts.regroupings(distortion) if each.rise < 0):
             yield parts.centers_after(distortion, sure)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._common.typing import Array, Labels
-from ..progress import Monitor, Temperature
+from ..progress import Monitor, Temperature, at
 from .anneal import Split
 from .bounded.bounds import Bounds
 from .number import Number
@@ -30,6 +30,7 @@ class Stage(Enum):
     SAMPLES = "search for better free components on samples that grow"
     ALL_ITEMS = "refine the free components on all items"
     WITHIN_BOUNDS = "search for the best components within the bounds; where there are none, take the free ones"
+    GIVEN = "see whether the start that was given leads to better free components"
     DONE = "nothing"
 
 
@@ -183,6 +184,7 @@ class Search:
         """Take note of a settled temperature."""
         self.put(temperatures=(*self.run.temperatures, record))
         self.monitor.temperature(record)
+        at(0.0, f"β {record.beta:.4g}, {record.n_components} components")
 
     def fault(self, status: Status) -> None:
         """Note what did not converge, once."""

@@ -12,7 +12,7 @@ from ..passes.columns import Chances, ChanceSums, Drawn, Pool
 from ..passes.raw import Keys
 from ..passes.samples import LeastCost, Share, Shares
 from .budget import BUDGET
-from .partition import item_points
+from .partition import item_places
 
 
 def mergeable(engine: Engine) -> bool:
@@ -92,5 +92,5 @@ def _apart(engine: Engine, distortion: Distortion, n_centers: int, seed: int) ->
         if not cost.any():
             break
         chosen = np.searchsorted(np.cumsum(cost), rng.random() * cost.sum())
-        centers = np.vstack([centers, item_points(engine, distortion, np.array([min(chosen, engine.n_items - 1)]))])
+        centers = np.vstack([centers, item_places(engine, distortion, np.array([min(chosen, engine.n_items - 1)]))])
     return centers

@@ -68,6 +68,11 @@ class Span:
         n_lead = centers.shape[1] - self.engine.n_dims
         return np.column_stack([centers[:, :n_lead], self.basis.lifted(centers[:, n_lead + 1 :])])
 
+    def lowered(self, centers: Array) -> Array:
+        """Centres in the frame that was given, in coordinates of the span: what they have beside it is left out."""
+        n_lead = centers.shape[1] - len(self.basis.reflections)
+        return np.column_stack([centers[:, :n_lead], np.zeros(len(centers)), self.basis.lowered(centers[:, n_lead:])])
+
 
 def narrow(engine: Engine, distortion: Distortion) -> bool:
     """Whether items may be held in their span, take fewer numbers there, and it is soon found, also for the time that is left."""
@@ -100,5 +105,13 @@ class _Basis:
         """Points (m, rank) of the span in all dimensions, (m, n_dims)."""
         padded: Any = np.zeros((len(self.reflections), len(coordinates)), order="F")
         padded[: coordinates.shape[1]] = coordinates.T
-        size = int(lapack.dormqr("L", "N", self.reflections, self.factors, padded, -1)[1][0])
-        return np.ascontiguousarray(lapack.dormqr("L", "N", self.reflections, self.factors, padded, size, overwrite_c=1)[0].T)
+        return self._turned("N", padded)
+
+    def lowered(self, points: Array) -> Array:
+        """Coordinates (m, rank) of what points (m, n_dims) have in the span."""
+        return self._turned("T", np.array(points.T, order="F"))[:, : len(self.factors)]
+
+    def _turned(self, way: str, columns: Any) -> Array:
+        """The rows that the basis ("N") or its transpose ("T") makes of columns, which are overwritten."""
+        size = int(lapack.dormqr("L", way, self.reflections, self.factors, columns, -1)[1][0])
+        return np.ascontiguousarray(lapack.dormqr("L", way, self.reflections, self.factors, columns, size, overwrite_c=1)[0].T)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from .._common.typing import Array
 from ..distortion.base import Distortion
 from ..engines.base import Engine, sample
-from ..progress import Monitor
+from ..progress import Monitor, Temperature, at, phase
 from .anneal import Annealing, tree
 from .batch import far_apart
 from .bounded.base import loads
@@ -19,10 +20,11 @@ from .budget import BUDGET
 from .job import Job, Request
 from .number import number_of_components
 from .partition import Free, Partition, alternate, finest, many, nearest_pass, opened, refilled, sharpened, spread
-from .refine import gains, refine, rehearsed, separated
+from .refine import gains, moved, refine, rehearsed, separated
 from .run import Answer, Run, Search, Stage
 from .sampling import coreset, unweighted
 from .schedule import Adaptive, Geometric, Schedule
+from .sketch import Sketch, wide
 from .status import Status
 from .transitions import MIN_PERSISTENCE, most_persistent, persistence
 
@@ -71,6 +73,7 @@ def stages(job: Job, search: Search) -> Iterator[Run]:
         Stage.SAMPLES: _sample,
         Stage.ALL_ITEMS: _all_items,
         Stage.WITHIN_BOUNDS: search_within_bounds,
+        Stage.GIVEN: _given,
     }
     while search.run.stage is not Stage.DONE:
         search.put(stage=steps[search.run.stage](job, search))
@@ -88,6 +91,7 @@ def _number(job: Job, search: Search) -> Stage:
         search.remark(job.given_distortion.alike)
         return Stage.PLACES
     if request.n_components is None and not request.persistence:
+        phase("counting components")
         search.monitor.stage(f"asking {engine.n_items} items how many components they have, and how sure that is")
         asked = engine if job.evidence is not None else unweighted(engine)
         evidence = job.evidence or float(asked.n_items)
@@ -110,12 +114,20 @@ def _differ(job: Job) -> bool:
 
 def _anneal(job: Job, search: Search) -> Stage:
     """The start of the search: components that the annealing tells apart."""
+    phase("annealing")
     small, distortion, request = job.annealed, job.distortion, job.request
+    if _sketchable(job, search, job.wanted) and request.n_components is not None and request.growth is None:
+        return _sketched(job, search, Stage.ANNEALING)
     asked, reached = request.n_components, request.n_components or request.max_components
     careful = asked is None or request.growth is not None
     if search.run.number is not None:
         found = max(search.run.number.answer, request.min_components)
         reached = min(max(found + BUDGET.room, int(BUDGET.rooms * found)), request.max_components)
+
+    def note(record: Temperature) -> None:
+        search.temperature(record)
+        at(record.n_components / (reached + 1), f"{record.n_components} of {reached} components")
+
     annealing = Annealing(
         engine=small,
         distortion=distortion,
@@ -123,7 +135,7 @@ def _anneal(job: Job, search: Search) -> Stage:
         tol=request.tol**2 if careful else request.tol,
         max_passes=request.max_iter if careful else min(request.max_iter, BUDGET.loose_passes),
         max_beta=0.01 / max(finest(small, distortion), np.finfo(float).tiny),
-        note=search.temperature,
+        note=note,
         thorough=careful,
     )
     state = annealing.run(reached, beyond=asked is None)
@@ -197,7 +209,36 @@ def _place(job: Job, search: Search) -> Stage:
     if bounds is not None and _far_out(job, search, bounds):
         return Stage.WITHIN_BOUNDS
     search.monitor.stage(f"refining {len(search.run.centers)} components on {engine.n_items} items")
-    return Stage.SAMPLES
+    return _sketched(job, search, Stage.PLACES) if _sketchable(job, search, len(centers)) else Stage.SAMPLES
+
+
+def _sketchable(job: Job, search: Search, n_components: int) -> bool:
+    """Whether free components are sought in a sketch of the items first."""
+    return job.request.refine and search.run.bounds is None and n_components > 1 and wide(job.distinct, n_components)
+
+
+def _sketched(job: Job, search: Search, begin: Stage) -> Stage:
+    """The best components in a sketch of the items, which has the same stages, from ``begin`` on; what is left is to refine them."""
+    run, wanted = search.run, job.wanted if begin is Stage.ANNEALING else len(search.run.centers)
+    sketch = Sketch.of(job.distinct, job.distortion, wanted, job.request.seed)
+    small = Job.of(sketch.engine, replace(job.request, n_components=wanted), rough=True)
+    found = begun(small, search.monitor)
+    found.put(stage=begin)
+    if begin is Stage.PLACES:
+        found.put(centers=small.distortion.to_frame(sketch.seen(run.centers)))
+
+    def lifted(centers: Array) -> Array:
+        return sketch.lifted(small.distortion.to_data(centers))
+
+    try:
+        for rough in stages(small, found):
+            if rough.stage is Stage.ALL_ITEMS:
+                break
+    finally:  # where the fit is stopped, this is what it has found
+        search.put(sketch=(lifted(found.run.best.centers), None))
+    temperatures = tuple(replace(each, centers=lifted(each.centers)) for each in rough.temperatures)
+    search.put(centers=lifted(rough.centers), temperatures=run.temperatures + temperatures, splits=run.splits + rough.splits)
+    return Stage.ALL_ITEMS
 
 
 def _far_out(job: Job, search: Search, bounds: Bounds) -> bool:
@@ -224,14 +265,25 @@ def _sample(job: Job, search: Search) -> Stage:
     What is better on a sample is tried on all items, and each sample begins at the best of them so far: more time is never worse.
     """
     engine, distortion, run = job.distinct, job.distortion, search.run
-    if run.n_samples == len(BUDGET.search_items) or BUDGET.search_items[run.n_samples] >= engine.n_items:
+    if not _sampled(job, run.n_samples, len(run.centers)):
         return Stage.ALL_ITEMS
+    phase("searching on samples")
     free = search if run.bounds is None else Search(Run(run.free or Answer(run.centers)), Free(engine, distortion).assigned, search.monitor)
     few = coreset(engine, distortion, BUDGET.search_items[run.n_samples], job.request.seed, run.centers)
+    at(run.n_samples / len(BUDGET.search_items), f"{few.n_items} of {engine.n_items} items")
     gained = _sample_search(few, job, free, run.centers, first=run.n_samples == 0)
     best = free.run.best
     search.put(centers=best.centers, free=None if run.bounds is None else best, n_samples=run.n_samples + 1)
     return Stage.SAMPLES if gained else Stage.ALL_ITEMS  # nor will larger samples gain much
+
+
+def _sampled(job: Job, n_samples: int, n_components: int) -> bool:
+    """Whether a sample comes next: a sketch is searched even where it has no more items, and only the first sample at any price."""
+    if n_samples == len(BUDGET.search_items):
+        return False
+    n_items, first = BUDGET.search_items[n_samples], n_samples == 0
+    dear = n_items * n_components * (job.distinct.n_dims + 10) > BUDGET.sample_work
+    return (n_items < job.distinct.n_items or (job.rough and first)) and (first or not dear)
 
 
 def _sample_search(few: Engine, job: Job, search: Search, centers: Array, *, first: bool) -> bool:
@@ -248,7 +300,7 @@ def _sample_search(few: Engine, job: Job, search: Search, centers: Array, *, fir
     if first and not separated(few, job.distortion, start):
         start = _fresh(few, job, search, start) or start
     best, tried, passes, in_vain = start, None, 0, 0
-    for best in gains(few, job.distortion, start):
+    for best in gains(few, job.distortion, start, BUDGET.sketch_gain if job.rough else BUDGET.sample_gain):
         if (few.passes - passes) * few.n_items >= job.distinct.n_items:
             before = search.run.best
             search.propose(best.centers)
@@ -269,7 +321,7 @@ def _fresh(few: Engine, job: Job, search: Search, start: Partition) -> Partition
     for centers in far_apart(few, job.distortion, start.n_components, BUDGET.sample_starts, job.request.seed):
         part = alternate(few, job.distortion, centers, max_passes=job.request.max_iter)
         if part is not None and part.cost < start.cost:
-            if many(job.distinct):
+            if job.rough or many(job.distinct):
                 return part
             whole = _alternated(Free(job.distinct, job.distortion, search.keep), job.request, centers)
             return None if whole is None else _alternated(Free(few, job.distortion), job.request, whole.centers)
@@ -278,14 +330,37 @@ def _fresh(few: Engine, job: Job, search: Search, start: Partition) -> Partition
 
 def _all_items(job: Job, search: Search) -> Stage:
     """The best free components, on all items."""
+    phase("refining")
     engine, distortion, centers = job.distinct, job.distortion, search.run.centers
     assigner = Free(engine, distortion, search.keep if search.run.bounds is None else search.sketching())
     part = _alternated(assigner, job.request, centers)
     if part is not None and not part.at_rest:
         search.fault(Status.ALTERNATION)
-    part = assigner.assigned(refilled(engine, distortion, centers)) if part is None else refine(engine, distortion, part, assigner)
+    better = moved if _sketchable(job, search, len(centers)) else refine  # a sketch was searched for swaps
+    part = assigner.assigned(refilled(engine, distortion, centers)) if part is None else better(engine, distortion, part, assigner)
     search.put(centers=sharpened(engine, distortion, part))
     return Stage.WITHIN_BOUNDS
+
+
+def _given(job: Job, search: Search) -> Stage:
+    """The free components to which the start that was given leads, where they cost less than those that were found without it."""
+    engine, distortion, best = job.distinct, job.distortion, search.run.best
+    if job.start is None or len(best.centers) < job.wanted:  # or items have no more distinct positions
+        return Stage.DONE
+    phase("refining the given start")
+    search.monitor.stage("refining the start that was given")
+    assigner = Free(engine, distortion, search.keep)
+    best = replace(best, cost=assigner.assigned(best.centers).cost)
+    search.put(best=best)
+    part = _alternated(assigner, job.request, job.start)
+    if part is not None and job.request.refine:
+        part = refine(engine, distortion, part, assigner)
+    if part is not None and part.cost < best.cost:
+        best = Answer(sharpened(engine, distortion, part))
+        if not part.at_rest:
+            search.fault(Status.ALTERNATION)
+    search.put(best=best, sketch=None)
+    return Stage.DONE
 
 
 def _alternated(assigner: Free, request: Request, centers: Array) -> Partition | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import Event, Lock, Thread
 from typing import Any, Protocol
 
@@ -111,7 +111,9 @@ class Stored:
         self._pieces: OrderedDict[int, _Piece] = OrderedDict()
         self._spare: list[Array] = []
         self._lock = Lock()
-        self._largest: float | None = None
+        self._watch: Callable[[int, Array], None] | None = None
+        self._maxima = np.full(len(medium.borders) - 1, -np.inf)
+        self._kept, self._kept_rows = np.zeros(0, np.intp), np.zeros((0, *self.shape[1:]), self.dtype)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -139,10 +141,20 @@ class Stored:
             yield start, self._converted(self._piece(number))
 
     def max(self, initial: float = 0.0) -> float:
-        """The largest number, found once."""
-        if self._largest is None:
-            self._largest = max((float(part.max()) for _, part in self.parts() if part.size), default=initial)
-        return max(self._largest, initial)
+        """The largest number; pieces that were never read are."""
+        for number in np.flatnonzero(np.isneginf(self._maxima)).tolist():
+            self._piece(number)
+        return max(float(self._maxima.max(initial=0)), initial)
+
+    def peek(self) -> float:
+        """The largest number of the first pieces, as many as are still held when a pass begins."""
+        for number in range(min(self._n_held // 2, len(self._maxima))):
+            self._piece(number)
+        return float(self._maxima.max(initial=0))
+
+    def remember(self, index: Array) -> None:
+        """Keep the rows at ``index``, in rising order, when their pieces are first read: they need not be read again."""
+        self._kept, self._kept_rows = index, np.empty((len(index), *self.shape[1:]), self.dtype)
 
     def __matmul__(self, other: Array) -> Array:
         return np.concatenate([part @ other for _, part in self.parts()])
@@ -157,14 +169,15 @@ class Stored:
         """The same in memory."""
         return np.asarray(self)
 
-    def check(self, estimator: str, place: str = "row {0}, column {1}") -> None:
-        """Refuse NaN, infinity and negative numbers, naming the first; the largest number is then known."""
-        largest = 0.0
-        for start, part in self.parts():
-            where = f"{place} of {self.medium.name}"
-            check_values(part, lambda row, column, start=start, where=where: where.format(start + row, column), estimator)
-            largest = max(largest, float(part.max(initial=0)))
-        self._largest = largest
+    def watch(self, estimator: str, place: str = "row {0}, column {1}") -> None:
+        """From here on refuse NaN, infinity and negative numbers when a piece is first read, naming the first."""
+        where = f"{place} of {self.medium.name}"
+        self._watch = lambda start, part: check_values(part, lambda row, column: where.format(start + row, column), estimator)
+
+    def check(self, estimator: str) -> None:
+        """Read all to refuse what ``watch`` does."""
+        self.watch(estimator)
+        self.max()
 
     def _converted(self, values: Array) -> Array:
         return values.astype(self.dtype, copy=False)
@@ -177,6 +190,8 @@ class Stored:
 
     def _take(self, index: Array) -> Array:
         """The entries at ``index``, in its order; the disk is read in the order of the disk."""
+        if len(self._kept) and np.isin(index, self._kept).all() and not np.isneginf(self._maxima).any():
+            return self._kept_rows[np.searchsorted(self._kept, index)]
         found = np.empty((len(index), *self.shape[1:]), self.dtype)
         order = np.argsort(index, kind="stable")
         cuts = np.searchsorted(index[order], self.medium.borders)
@@ -228,11 +243,21 @@ class Stored:
             out = self._buffer()[: (stop - start) * self._entry_bytes].view(self.medium.dtype).reshape(stop - start, *self.shape[1:])
             self.medium.read(start, stop, out)
             self.reads += 1
+            if np.isneginf(self._maxima[number]):
+                self._see(number, start, out)
             piece.put(out)
         except BaseException as error:
             with self._lock:
                 self._pieces.pop(number, None)
             piece.put(error)
+
+    def _see(self, number: int, start: int, part: Array) -> None:
+        """Look at a piece that is read for the first time."""
+        if self._watch is not None:
+            self._watch(start, part)
+        first, last = np.searchsorted(self._kept, [start, start + len(part)])
+        self._kept_rows[first:last] = part[self._kept[first:last] - start]
+        self._maxima[number] = part.max(initial=0)
 
     def _buffer(self) -> Array:
         """Room for the longest piece: that of one which nobody looks at any more, or new."""
@@ -275,9 +300,14 @@ class StoredColumns:
     def __matmul__(self, other: Array) -> Array:
         return sum((part.T @ other[start : start + len(part)] for start, part in self.T.parts()), np.zeros((len(self), other.shape[1])))
 
+    def watch(self, estimator: str) -> None:
+        """From here on refuse numbers that must not be, naming the first."""
+        self.T.watch(estimator, "column {0}, row {1}")
+
     def check(self, estimator: str) -> None:
-        """Refuse numbers that must not be, naming the first."""
-        self.T.check(estimator, "column {0}, row {1}")
+        """Read all to refuse what ``watch`` does."""
+        self.watch(estimator)
+        self.max()
 
 
 class StoredRows:
@@ -342,7 +372,6 @@ class StoredRows:
 
     def check(self, estimator: str) -> None:
         """Refuse numbers that must not be, columns that are not there, and rows that are not in order, naming the first."""
-        largest = 0.0
         for start, part in self.parts():
             rows = np.repeat(np.arange(start, start + part.shape[0]), np.diff(part.indptr))
 
@@ -351,8 +380,6 @@ class StoredRows:
 
             check_values(part.data, place, estimator)
             self._check_columns(rows, part.indices)
-            largest = max(largest, float(part.data.max(initial=0)))
-        self.data._largest = largest
 
     def _check_columns(self, rows: Array, columns: Array) -> None:
         name = self.data.medium.name

@@ -17,7 +17,7 @@ from scipy import sparse
 from .._common.typing import Array, Labels
 from .._common.validation import check_values
 from ..exceptions import InvalidInputError
-from .cluster import Cluster, loaded
+from .cluster import Cluster, Held, loaded
 
 
 @dataclass(frozen=True)
@@ -174,10 +174,19 @@ class Chunked:
         function: Callable[..., Any],
         arguments: Sequence[tuple[Any, ...] | None],
         check: Callable[[], None] = lambda: None,
+        *,
+        heavy: bool = False,
     ) -> Any:
-        """``function(chunk, *arguments)`` of every chunk that is not empty and whose arguments are not None, in order."""
+        """``function(chunk, *arguments)`` of every chunk that is not empty and whose arguments are not None, in order.
+
+        ``heavy`` says that an answer may be as long as its chunk.
+        """
         calls = [(number, each) for number, each in zip(self.numbers, arguments, strict=True) if each is not None]
-        return self._cluster.map(name, function, calls, check)
+        return self._cluster.map(name, function, calls, check, heavy=heavy)
+
+    def hold(self, values: Array) -> Held:
+        """An array (n_items, …) of this process as an argument of many calls: each chunk's part is sent once."""
+        return self._cluster.hold(dict(zip(self.numbers, np.split(values, np.cumsum(self.lengths)[:-1]), strict=True)))
 
     def taken(self, index: Labels, check: Callable[[], None] = lambda: None) -> Any:
         """The items at ``index``, in its order, in this process."""
@@ -185,7 +194,8 @@ class Chunked:
         order = np.argsort(index, kind="stable")
         cuts = np.searchsorted(index[order], borders)
         places = [index[order[cuts[i] : cuts[i + 1]]] - borders[i] for i in range(len(self.lengths))]
-        parts = list(self.map("select", _taken, [(self.turned, each) if len(each) else None for each in places], check))
+        arguments = [(self.turned, each) if len(each) else None for each in places]
+        parts = list(self.map("select", _taken, arguments, check, heavy=8 * len(index) > borders[-1]))
         if not parts:
             width = self.shape[0] if self.turned else self.shape[1]
             return sparse.csr_array((0, width), dtype=self.dtype) if self.is_sparse else np.empty((0, width), self.dtype)

@@ -39,8 +39,10 @@ def _by_rows(X: Any) -> Any:
             "X is stored by columns (CSC), which would be read whole for every block of rows. Write it by rows once: "
             "adata.X = adata.X.to_memory().tocsr()."
         )
-    group = X.group
-    if X.format != "csr":
-        return X.to_memory()
+    return X.to_memory() if X.format != "csr" else rows_of(X.group, X.shape)
+
+
+def rows_of(group: Any, shape: Any) -> StoredRows:
+    """A matrix by rows, from the group that holds its entries, their columns and its pointers."""
     entries, columns = (Stored(Dataset(group[name])) for name in ("data", "indices"))
-    return StoredRows(entries, columns, group["indptr"][()], tuple(int(side) for side in X.shape))
+    return StoredRows(entries, columns, group["indptr"][()], tuple(int(side) for side in shape))

@@ -22,7 +22,7 @@ SCALINGS = ("item", "none")
 
 def assigner_of(X, scaling, weight=None, **bounds):
     engine = DenseEngine(np.asarray(X, dtype=float), weight, team=ThreadTeam(1))
-    distortion = REGISTRY[scaling].of(engine)
+    distortion = REGISTRY["frobenius", scaling].of(engine)
     n_components = bounds.pop("n_components")
     return Bounded(engine, distortion, parse_bounds(bounds.get("capacity"), bounds.get("min_size"), n_components, len(X)))
 
@@ -30,7 +30,7 @@ def assigner_of(X, scaling, weight=None, **bounds):
 def random_centers(assigner, X, n_components, seed):
     chosen = np.random.default_rng(seed).choice(len(X), n_components, replace=False)
     rows = np.asarray(X, dtype=float)[chosen]
-    if type(assigner.distortion) is REGISTRY["item"]:
+    if type(assigner.distortion) is REGISTRY["frobenius", "item"]:
         rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return assigner.distortion.to_frame(rows)
 

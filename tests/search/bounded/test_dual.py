@@ -24,7 +24,7 @@ TIGHT = 1e-13
 
 def build(X, upper, lower=None, scaling="none", weight=None, **options):
     engine = DenseEngine(np.asarray(X, dtype=float), weight, team=ThreadTeam(1))
-    distortion = REGISTRY[scaling].about(weighted_mean(engine))
+    distortion = REGISTRY["frobenius", scaling].about(weighted_mean(engine))
     upper = np.asarray(upper)
     bounds = Bounds(np.zeros_like(upper) if lower is None else np.asarray(lower), upper, True)
     return Dual(engine, distortion, bounds, [].append, **options)

@@ -182,7 +182,12 @@ class Bounded:
         held = costs.held()
         if isinstance(held, ItemCosts):
             return _TieredCosts(held, self.tiers) if self.bounds.soft else held
-        return HeldCosts(self.tiers.columns(held), self.engine.team.check)
+        columns, check = self.tiers.columns(held), self.engine.team.check
+        if self.engine.compiles and columns.size <= BUDGET.compiled_costs:
+            from .compiled import CompiledCosts
+
+            return CompiledCosts(columns, check)
+        return HeldCosts(columns, check)
 
     def assign(self, centers: Array, prices: Array | None) -> tuple[Labels, Array]:
         """Labels of the best assignment at costs ω d, and the prices that prove it."""

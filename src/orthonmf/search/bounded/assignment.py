@@ -26,7 +26,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,6 +50,8 @@ COSTS_PER_MOVE = 65536
 FAR_OUT, SAMPLE_MOVES = 1 / 16, 8
 # On few items it is the number of steps, not of costs, that takes time: fewer items out of place than this are moved one by one.
 NEWTON_MOVES = 8
+# With compiled loops a move takes 4 µs and 10 ns for each item of its component, a Newton step 0.4 ms and 2 ns for each cost.
+QUICK_MOVES = 96
 # The share of the items out of place that a Newton step has to leave at most.
 PROGRESS = 0.7
 # Items of the pool for each component, and for each item out of place; most costs added at once (32 MiB).
@@ -82,6 +84,20 @@ class RankedCosts(Costs, Protocol):
 
     def two_cheapest(self, prices: Array) -> tuple[Labels, Labels, Array]:
         """Of every item the component where cost and price are least, the next, and what that costs more."""
+
+
+@runtime_checkable
+class QuickCosts(RankedCosts, Protocol):
+    """Costs that have loops of their own for what takes longest."""
+
+    def taken(self, index: Labels) -> Self:
+        """The costs of some items."""
+
+    def nearest_slacks(self, labels: Labels, runner: Labels, slack: Array, size: int) -> tuple[Array, Array]:
+        """Of the items between every two components: how many up to ``size``, and the most slack of those."""
+
+    def repaired(self, labels: Labels, flow: Counts, excess: Counts, bounds: tuple[Counts, Counts]) -> Array:
+        """Send the items out of place along shortest paths, in place; then what arcs between components weigh, (k, k)."""
 
 
 @dataclass(frozen=True)
@@ -227,6 +243,19 @@ class _Problem:
     upper: Counts
     n: int
     k: int
+    # The same costs, where they can do more.
+    ranked: RankedCosts | None
+    quick: QuickCosts | None
+
+    @property
+    def moves_per_pass(self) -> float:
+        """Items that are moved one by one in the time of a Newton step, which reads all costs."""
+        return self.n * self.k / COSTS_PER_MOVE if self.quick is None else QUICK_MOVES
+
+    @property
+    def few_moves(self) -> float:
+        """Items out of place that are moved one by one sooner than a Newton step moves them."""
+        return self.moves_per_pass + (NEWTON_MOVES if self.quick is None else 0)
 
     def read(self) -> Iterator[tuple[slice, Array]]:
         """One pass in float64; a cost that is not finite and a pass that is not complete are errors."""
@@ -265,7 +294,8 @@ def _problem(costs: ArrayLike | Costs, lower: ArrayLike, upper: ArrayLike) -> _P
         raise InfeasibleCapacityError(f"upper bounds leave {missing} of {n} items without a place; raise them.")
     if (missing := low.sum() - n) > 0:
         raise InfeasibleCapacityError(f"lower bounds ask for {missing} more than {n} items; lower them.")
-    return _Problem(table, low, high, n, k)
+    ranked = table if isinstance(table, RankedCosts) else None
+    return _Problem(table, low, high, n, k, ranked, table if isinstance(table, QuickCosts) else None)
 
 
 def _as_costs(array: Array) -> HeldCosts:
@@ -304,7 +334,7 @@ def _settle(problem: _Problem, prices: Array) -> _Survey:
     far = survey.misplaced > FAR_OUT * problem.n
     if not (samples and far):
         survey = _stepped(problem, survey)
-    if samples and survey.misplaced > min(FAR_OUT, SAMPLE_MOVES * problem.k / COSTS_PER_MOVE) * problem.n:
+    if samples and survey.misplaced > min(FAR_OUT * problem.n, SAMPLE_MOVES * problem.moves_per_pass):
         survey = _stepped(problem, _better(survey, _survey(problem, _sampled_prices(problem))))
     return _swept(problem, survey)
 
@@ -312,8 +342,8 @@ def _settle(problem: _Problem, prices: Array) -> _Survey:
 def _stepped(problem: _Problem, survey: _Survey) -> _Survey:
     """Newton's steps, while they leave far fewer items out of place, and these are many."""
     limit = math.inf
-    while NEWTON_MOVES + problem.n * problem.k / COSTS_PER_MOVE < survey.misplaced < limit:
-        limit, target = PROGRESS * survey.misplaced, _newton(survey)
+    while problem.few_moves < survey.misplaced < limit:
+        limit, target = PROGRESS * survey.misplaced, _newton(problem, survey)
         trial = _survey(problem, target)
         if trial.misplaced >= limit:
             trial = _better(trial, _survey(problem, (survey.prices + target) / 2))
@@ -327,7 +357,7 @@ def _swept(problem: _Problem, survey: _Survey) -> _Survey:
     Of heavy tails the densities at the borders say little: on 313 lognormal items in 12 components, 182 out of place became 24 and
     then none.
     """
-    if problem.n * problem.k > POOL_COSTS:
+    if problem.quick is not None or problem.n * problem.k > POOL_COSTS:
         return survey
     limit, dear, costs = math.inf, NEWTON_MOVES + problem.n * problem.k**2 / COSTS_PER_MOVE, None
     while dear < survey.misplaced < limit:
@@ -358,7 +388,7 @@ def _better(one: _Survey, other: _Survey) -> _Survey:
 
 def _survey(problem: _Problem, prices: Array) -> _Survey:
     prices = _shift(problem, prices)
-    labels, runner, slack = problem.costs.two_cheapest(prices) if isinstance(problem.costs, RankedCosts) else _ranked(problem, prices)
+    labels, runner, slack = _ranked(problem, prices) if problem.ranked is None else problem.ranked.two_cheapest(prices)
     survey = _Survey(prices, labels, runner, slack, *_imbalance(problem, prices, labels))
     if not 0 < survey.misplaced < 2 * np.count_nonzero(slack == 0):
         return survey
@@ -418,16 +448,18 @@ def _sampled_prices(problem: _Problem) -> Array:
     size = min(max(SAMPLE, n // SAMPLING), POOL_COSTS // problem.k)
     chosen = np.sort(np.random.default_rng(0).choice(n, size, replace=False, shuffle=False))
     lower, upper = problem.lower * size // n, -(-problem.upper * size // n)
+    if problem.quick is not None:
+        return draft(problem.quick.taken(chosen), lower, upper)[1]
     return transport(problem.take(chosen), lower, upper).prices
 
 
-def _newton(survey: _Survey) -> Array:
+def _newton(problem: _Problem, survey: _Survey) -> Array:
     """One step on the sizes n(π); their derivative is minus the Laplacian of the densities at the borders."""
     prices, excess = survey.prices, survey.excess[:-1]
     tied = np.bincount(survey.labels[survey.slack == 0], minlength=len(prices))
     # A component at price zero that holds too many items only because they tie stays there.
     free = (prices != 0) | (excess < 0) | (excess > tied)
-    density = _densities(survey, max(4, survey.misplaced // len(prices)))
+    density = _densities(problem, survey, max(4, survey.misplaced // len(prices)))
     laplacian = (np.diag(density.sum(axis=1)) - density)[np.ix_(free, free)]
     # Densities of heavy and of light items differ by orders of magnitude: unit diagonal.
     scale = 1 / np.sqrt(np.maximum(laplacian.diagonal(), TINY))
@@ -439,18 +471,25 @@ def _newton(survey: _Survey) -> Array:
     return np.where(moved * sign > 0, moved, 0.0)
 
 
-def _densities(survey: _Survey, size: int) -> Array:
+def _densities(problem: _Problem, survey: _Survey, size: int) -> Array:
     """Items per unit of price at the border of every two components, from the ``size`` nearest; (k, k)."""
-    k = len(survey.prices)
-    density = np.zeros((k, k))
-    pair = np.minimum(survey.labels, survey.runner) * k + np.maximum(survey.labels, survey.runner)
-    order = np.argsort(pair.astype(np.min_scalar_type(k * k)), kind="stable")  # a radix sort up to 16 bits
-    for code, run in _runs(pair[order]):
-        near = survey.slack[order[run]]
-        last = min(size, len(near)) - 1
-        density[divmod(code, k)] = (last + 1) / max(2 * np.partition(near, last)[last], TINY)
+    between = survey.labels, survey.runner, survey.slack, size
+    count, reach = _nearest_slacks(problem.k, *between) if problem.quick is None else problem.quick.nearest_slacks(*between)
+    density = count / np.maximum(2 * reach, TINY)
     np.fill_diagonal(density, 0.0)  # tied items that were given to their runner-up
     return density + density.T
+
+
+def _nearest_slacks(k: int, labels: Labels, runner: Labels, slack: Array, size: int) -> tuple[Array, Array]:
+    """Of the items between every two components: how many up to ``size``, and the most slack of those; (k, k), the lower one first."""
+    count, reach = np.zeros((2, k, k))
+    pair = np.minimum(labels, runner) * k + np.maximum(labels, runner)
+    order = np.argsort(pair.astype(np.min_scalar_type(k * k)), kind="stable")  # a radix sort up to 16 bits
+    for code, run in _runs(pair[order]):
+        near = slack[order[run]]
+        last = min(size, len(near)) - 1
+        count.flat[code], reach.flat[code] = last + 1, np.partition(near, last)[last]
+    return count, reach
 
 
 def _runs(ordered: Labels) -> Iterator[tuple[int, slice]]:
@@ -607,6 +646,10 @@ def _repair(problem: _Problem, survey: _Survey) -> tuple[Labels, Array]:
     flow, excess = survey.flow.copy(), survey.excess.copy()
     if not excess.any():
         return survey.labels, survey.prices
+    if problem.quick is not None:
+        weight = problem.quick.repaired(survey.labels, flow, excess, (problem.lower, problem.upper))
+        dist, _ = _relax(_residual(problem, weight, flow), np.zeros(problem.k + 1))
+        return survey.labels, dist[-1] - dist[:-1]
     pool = _Pool(problem, survey.labels, survey.prices[:, None] - survey.prices)
     size = max(POOL * problem.k, POOL_PER_MOVE * survey.misplaced)
     if problem.n <= min(size, BLOCK):

@@ -48,7 +48,8 @@ def _charges(assigner: Bounded, n_items: int) -> Array:
 
 def _subset_costs(engine: Engine, distortion: Moving, members: Array) -> Array:
     """The cost of every subset (a row of ``members``) as one component."""
-    # In coordinates of their own span, of which items have no more than their number.
-    points = np.asarray(np.linalg.qr(item_points(engine, distortion, np.arange(engine.n_items)).T, mode="r")).T
+    points = item_points(engine, distortion, np.arange(engine.n_items))
+    if distortion.turnable:  # in coordinates of their own span, of which items have no more than their number
+        points = np.asarray(np.linalg.qr(points.T, mode="r")).T
     weight = engine.run(distortion, Weights()).columns["weight"]
     return np.array([distortion.least_cost(points[mine], weight[mine]) for mine in members])

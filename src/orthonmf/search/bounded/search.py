@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from ..._common.typing import Array
 from ...distortion.base import Annealed
 from ...engines.base import Engine, sample
+from ...progress import phase
 from ..budget import BUDGET
 from ..job import Job, Request
 from ..partition import Free, Partition, labelled_pass, nearest_pass
@@ -78,7 +79,8 @@ def search_within_bounds(job: Job, search: Search) -> Stage:
     engine, distortion, request, bounds = job.items, job.distortion, job.request, search.run.bounds
     if bounds is None:
         search.put(best=Answer(search.run.centers), sketch=None)
-        return Stage.DONE
+        return Stage.GIVEN
+    phase("meeting the bounds")
     order = bounds.order
     ordered = bounds.taken(order)
     free = placed(engine, distortion, ordered, search.run.centers)
@@ -96,6 +98,8 @@ def search_within_bounds(job: Job, search: Search) -> Stage:
             search.remark(f"Rounded to the nearest: a capacity is exceeded by {over}.")
     else:
         found = _rounded(engine, distortion, request, ordered, relaxed, free, search)
+        if job.start is not None:
+            found = min(found, _from_given(job, search, ordered, job.start[order]), key=lambda part: part.cost)
     if not found.at_rest:
         search.fault(Status.ALTERNATION)
     if outside := bounds.soft * ordered.outside(loads(engine, found.labels, len(order))):
@@ -123,6 +127,17 @@ def _rounded(
     else:
         best = _rehearsed(engine, distortion, request, assigner, starts, search)
     return assigner.settled(best, request.max_iter)
+
+
+def _from_given(job: Job, search: Search, bounds: Bounds, centers: Array) -> Partition:
+    """Where the start that was given leads within the bounds, refined where items are few enough."""
+    phase("refining the given start")
+    search.monitor.stage("refining the start that was given, within the bounds")
+    assigner = Bounded(job.items, job.distortion, bounds, keep=search.keep)
+    part = _better_of(assigner, [(centers, None)], job.request.max_iter)
+    if job.request.refine and job.items.n_items <= BUDGET.many_bounded_items:
+        part = refine(job.items, job.distortion, part, assigner)
+    return assigner.settled(part, job.request.max_iter)
 
 
 def _rehearsed(engine: Engine, distortion: Annealed, request: Request, assigner: Bounded, starts: list[Start], search: Search) -> Partition:

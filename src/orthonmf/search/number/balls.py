@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._common.typing import Array, Labels
+from ...progress import beat
 from ..budget import BUDGET
 from .cloud import Cloud
 
@@ -53,6 +54,7 @@ def fitted(cloud: Cloud, resp: Array, steps: int = BUDGET.em_steps) -> Balls:
     """EM from responsibilities (n, m)."""
     before = -np.inf
     for _ in range(steps):
+        beat()
         found = expected(cloud, _best(cloud, resp))
         resp = found.resp
         if found.log_likelihood - before < EM_TOL * cloud.n_items:
@@ -120,6 +122,7 @@ def ward_joins(points: Array, weight: Array) -> tuple[list[tuple[int, int]], Arr
     chain: list[int] = []
     joins: list[tuple[float, int, int]] = []
     while len(joins) < len(points) - 1:
+        beat()
         if not chain:
             chain.append(int(alive.argmax()))
         here = chain[-1]

@@ -10,6 +10,7 @@ import numpy as np
 from ..._common.typing import Array, Labels
 from ...distortion.base import Distortion
 from ...engines.base import Engine
+from ...progress import at
 from ..budget import BUDGET
 from .balls import Balls, fitted, n_parameters, one_hot, ward_joins, ward_labels
 from .cloud import Cloud, clouds_of
@@ -131,6 +132,7 @@ def _fits(cloud: Cloud, most: int) -> _Fits:
     cap = max(min(BUDGET.balls_per_component * most, len(cloud.points), int(cloud.n_items) // 2), 1)
     fits = _Fits({}, {})
     for labels in reversed(list(ward_labels(cloud.points, cloud.weight * cloud.precision, cap))):
+        at(0.5 * len(fits.balls) / cap, f"{len(fits.balls)} mixtures of balls")
         balls = fitted(cloud, one_hot(labels))
         fits.balls[balls.count] = balls
         fits.score[balls.count] = balls.log_likelihood - cloud.toll * n_parameters(balls.count, n_dims)

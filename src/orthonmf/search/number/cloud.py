@@ -11,7 +11,7 @@ import scipy.linalg
 
 from ..._common.typing import Array
 from ...distortion.base import Distortion, mean_of
-from ...engines.base import Engine, block_weight
+from ...engines.base import Engine, block_weight, weighted_mean
 from ..budget import BUDGET
 from .edge import Edge, n_signals
 from .unevenness import unevenness
@@ -92,19 +92,25 @@ def clouds_of(engine: Engine, distortion: Distortion, most: int, evidence: float
     evidence : float
         Effective number of items.
     """
+    counts = distortion.power == 1
+    engine, lengths = standardised(engine, distortion) if counts else (engine, np.ones(engine.n_items))
     whole = slice(0, engine.n_items)
     raw, each = engine.rows(whole), block_weight(engine, whole)
-    mean, sq = mean_of(engine, distortion), raw.sqnorms()
+    mean, sq = weighted_mean(engine) if counts else mean_of(engine, distortion), raw.sqnorms()
     lines = mean is None
-    used = np.flatnonzero((each > 0) & (sq > 0 if lines else True))
+    used = np.flatnonzero((each > 0) & (lengths > 0) & (sq > 0 if lines else True))
+    if not len(used):
+        return []
     share = np.zeros(engine.n_items)
     share[used] = each[used] / each[used].sum() / (sq[used] if lines else 1.0)
+    if counts:
+        share[used] = each[used] * lengths[used] / (each[used] @ lengths[used])
     copies = each * (evidence / each[used].sum())
     if lines:
         shared = _signal(engine, share, mean, most, copies, shared=True)
         if shared.rank < min(len(used), shared.n_dims) / 2:
             share[used] /= unevenness(sq[used], shared.rest(share, sq)[used], each[used])
-    signal = _signal(engine, share, mean, most, copies)
+    signal = _signal(engine, share, mean, most, copies, even=counts)
     rank = min(signal.rank, most if lines else most - 1)
     if rank <= lines:
         return []
@@ -116,9 +122,25 @@ def clouds_of(engine: Engine, distortion: Distortion, most: int, evidence: float
         points, used = points[length > 0], used[length > 0]
         noise, length = noise / float(np.mean(np.square(length[length > 0]))), length[length > 0]
     weight = each[used] * (evidence / each[used].sum())
-    even = Cloud(_centred(points, weight, rank - lines), weight, noise, _blur(raw, sq, used, lines), used, np.ones(len(used)))
-    precision = np.square(length) * sq[used]
-    return [even, replace(even, precision=precision / np.average(precision, weights=weight))] if lines else [even]
+    blur = 0.0 if counts else _blur(raw, sq, used, lines)
+    even = Cloud(_centred(points, weight, rank - lines), weight, noise, blur, used, np.ones(len(used)))
+    if not (lines or counts):
+        return [even]
+    precision = np.square(length) * sq[used] if lines else lengths[used]
+    return [even, replace(even, precision=precision / np.average(precision, weights=weight))]
+
+
+def standardised(engine: Engine, distortion: Distortion) -> tuple[Engine, Array]:
+    """Counts whose noise is a ball, on an engine of the same kind, and their lengths, with which its variance falls.
+
+    A count x_a of mean t g_a has the variance t g_a. So x_a / √g_a has the variance t in every dimension, and x_a / (t √g_a) has 1 / t:
+    profiles of items of length t = |x|, about √g. An item that is zero has the length 0.
+    """
+    raw = engine.rows(slice(0, engine.n_items))
+    lengths = raw.sums() if distortion.scaled else np.ones(engine.n_items)
+    inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    values = raw.times(inverse, 1 / np.sqrt(distortion.ref))
+    return type(engine).of(values, engine.weight, None, 0, engine.team), lengths
 
 
 @dataclass(frozen=True)
@@ -149,7 +171,9 @@ class _Signal:
         return np.maximum(sq - along.sum(axis=1), 0.0) / np.maximum(1 - leverage, LEAST_LEFT)
 
 
-def _signal(engine: Engine, share: Array, mean: Array | None, most: int, copies: Array, *, shared: bool = False) -> _Signal:
+def _signal(
+    engine: Engine, share: Array, mean: Array | None, most: int, copies: Array, *, shared: bool = False, even: bool = False
+) -> _Signal:
     """The directions of Σ share x xᵀ; items stand for ``copies`` (n,) each."""
     whole = slice(0, engine.n_items)
     raw, used = engine.rows(whole), np.flatnonzero(share)
@@ -160,7 +184,7 @@ def _signal(engine: Engine, share: Array, mean: Array | None, most: int, copies:
         return _Signal(values, points, len(values), n_dims)
     left = points * np.sqrt(share)[:, None] / np.sqrt(np.maximum(values, np.finfo(float).tiny))
     numbers = BUDGET.rough_edge_numbers if shared else BUDGET.edge_numbers
-    return _Signal(values, points, n_signals(values, _edge(raw, share, mean, left, copies, numbers), shared=shared), n_dims)
+    return _Signal(values, points, n_signals(values, _edge(raw, share, mean, left, copies, numbers), shared=shared, even=even), n_dims)
 
 
 def _away(raw: Any, mean: Array | None, sq: Array) -> Array:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._common.typing import Array, Labels
+from ...progress import at
 from ..budget import BUDGET
 from .balls import fitted, one_hot, ward_labels
 from .cloud import Cloud
@@ -66,7 +67,8 @@ def gain_test(cloud: Cloud, labels: Labels, seed: int = 0, draws: int = BUDGET.d
     n_items = int(np.clip(round(cloud.n_items), 2, BUDGET.draw_items))
     scale = cloud.n_items / n_items
     as_much = 0
-    for _ in range(draws):
+    for drawn in range(draws):
+        at(0.8 + 0.2 * drawn / draws, f"{drawn} of {draws} draws of chance")
         points, origin = model.drawn(n_items, rng)
         draw = Cloud(points, np.full(n_items, scale), cloud.noise, cloud.blur, np.arange(n_items), np.ones(n_items))
         as_much += _split_gain(draw, np.eye(len(model.axes.mass))[origin])[1] >= gain
@@ -113,6 +115,7 @@ def agreements(cloud: Cloud, labels: dict[int, Labels], answer: int, seed: int =
     most = max(labels)
     partitions, found = [], np.full((BUDGET.halves, most), np.nan)
     for half in range(BUDGET.halves):
+        at(0.5 + 0.3 * half / BUDGET.halves, f"{half} of {BUDGET.halves} halves of the items")
         chosen = np.sort(rng.permutation(len(cloud.points))[: max(len(cloud.points) // 2, 2)])
         small = Cloud(cloud.points[chosen], cloud.weight[chosen], cloud.noise, cloud.blur, chosen, cloud.precision[chosen])
         for part in ward_labels(small.points, small.weight * small.precision, most):

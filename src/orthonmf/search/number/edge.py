@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse.linalg import svds
 
 from ..._common.typing import Array, Labels
+from ...progress import beat
 from ..budget import BUDGET
 
 # With fewer dimensions than this the median direction may carry signal: all of them are taken.
@@ -109,7 +110,7 @@ def _largest_singular(items: Array) -> float:
     return float(svds(items, k=1, tol=TOL, v0=start, return_singular_vectors=False)[0])
 
 
-def n_signals(values: Array, edge: Edge, *, shared: bool = False) -> int:
+def n_signals(values: Array, edge: Edge, *, shared: bool = False, even: bool = False) -> int:
     """How many of the eigenvalues, the largest first, stand above what chance reaches.
 
     Parameters
@@ -117,7 +118,10 @@ def n_signals(values: Array, edge: Edge, *, shared: bool = False) -> int:
     shared : bool
         Whether a direction is itself left among the noise that it must stand above. A direction of one item alone, or of one feature
         alone, then does not count: random signs leave it as large as it is.
+    even : bool
+        Whether noise is known to be equal everywhere, as that of standardised counts is: it then says where it ends as well.
     """
+    beat()
     distinct, n_dims = edge.items.shape
     if n_dims <= FEW_DIMS:
         return min(len(values), n_dims)
@@ -128,6 +132,9 @@ def n_signals(values: Array, edge: Edge, *, shared: bool = False) -> int:
     rank = max((r for r, times in ratio.items() if times > BY_FAR), default=0) or _last(values[: min(last, half)], edge, int(shared))
     while half <= rank < last and ratio[rank + 1] > 1:
         rank += 1
+    if even:
+        above = (values[r - 1] > edge.equal(r, float(values[:r].sum())) for r in range(1, rank + 1))
+        return next((r for r, stands in enumerate(above) if not stands), rank)
     # With signal in all dimensions but one, nothing is left to tell whether the last is noise.
     return n_dims if rank == n_dims - 1 < len(values) else rank
 

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from ..._common.typing import Array
+from ...progress import beat
 from .balls import Balls, squared_distances
 from .cloud import Cloud
 
@@ -90,6 +91,7 @@ def _joined(cloud: Cloud, one: _Group, other: _Group) -> _Group:
 
 def _group(cloud: Cloud, balls: tuple[int, ...], resp: Array) -> _Group:
     """How well one component with its best number of longer directions explains a group: BIC of its part of the log-likelihood."""
+    beat()
     weight = resp * cloud.weight
     mass = max(float(weight.sum()), np.finfo(float).tiny)
     n_dims = cloud.points.shape[1]

@@ -1,0 +1,112 @@
+"""The components in words: what tells each from the others, and how clear its items are."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..distortion import loss_of
+from ..model.terms import Term
+from . import pictures
+from .hues import chip, hue
+from .tables import Cell, table
+from .text import count, name, number, percent, plural
+from .words import noun
+
+__all__ = ["UNCLEAR", "cards", "features", "legend", "margins"]
+
+# Named samples that are shown of each component, features on its card, and features that stand for it in a legend.
+N_EXAMPLES, N_TERMS, N_LEADING = 5, 8, 2
+# An item whose margin is less could as well be in another component.
+UNCLEAR = 0.1
+
+
+def cards(model: Any, terms: list[list[Term]], item_names: list[str] | None) -> str:
+    """A card for each component: its size, its leading features, and some of its samples where they have names."""
+    return '<div class="cards">' + "".join(_card(model, j, leading[:N_TERMS], item_names) for j, leading in enumerate(terms)) + "</div>"
+
+
+def _card(model: Any, j: int, leading: list[Term], item_names: list[str] | None) -> str:
+    size, share = int(model.counts_[j]), model.counts_[j] / max(len(model.labels_), 1)
+    top = max((term.weight for term in leading), default=1.0)
+    lines = "".join(
+        f'<li>{name(term.name)}<span class="value">{_weight(term.weight, top)}</span><span class="value">{_score(term)}</span>'
+        f"{pictures.weight_bar(term.weight / top)}</li>"
+        for term in leading
+    )
+    heads = '<p class="heads" aria-hidden="true"><span>feature</span><span>weight</span><span>distinct.</span></p>'
+    listed = f"{heads}<ol>{lines}</ol>" if leading else "<p>All weights are zero.</p>"
+    examples = "" if item_names is None else _examples(model, j, item_names)
+    head = f'<h3><span class="swatch"></span>Component {j}</h3><p>{plural(size, noun(model))}, {percent(share)}{_stability(model, j)}</p>'
+    return f'<article class="{hue(j)}">{head}{listed}{examples}</article>'
+
+
+def _weight(weight: float, top: float) -> str:
+    """A weight with as many decimals as give the largest three digits, so that they stand under one another."""
+    return f"{weight:.{max(2 - math.floor(math.log10(top)), 0)}f}" if 1e-3 <= top < 1e4 else number(weight, 2)
+
+
+def _score(term: Term) -> str:
+    """How far a feature tells a component from the others, to two decimals."""
+    return f"{term.distinctiveness + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−")
+
+
+def _stability(model: Any, j: int) -> str:
+    """How often a component comes back, where halves of the items were asked."""
+    value = model.stability_[j]
+    return "" if np.isnan(value) else f"; comes back in halves of the {noun(model)}s: {percent(value)}"
+
+
+def _examples(model: Any, j: int, names: list[str]) -> str:
+    """The samples of largest scale, or where all have one scale the first, by name."""
+    members = np.flatnonzero(model.labels_ == j)
+    best = members[np.argsort(-model.scale_[members], kind="stable")][:N_EXAMPLES]
+    listed = ", ".join(name(names[i]) for i in best)
+    more = f" and {count(len(members) - len(best))} more" if len(members) > len(best) else ""
+    return f'<p class="examples">{"Largest" if loss_of(model).scaled else "For example"}: {listed}{more}</p>'
+
+
+def features(terms: list[list[Term]]) -> str:
+    """More features of each component, with both numbers, in a table."""
+    rows: list[list[Cell]] = [
+        [(j, chip(j)), (term.name, name(term.name)), (term.weight, number(term.weight, 3)), (term.distinctiveness, _score(term))]
+        for j, leading in enumerate(terms)
+        for term in leading
+    ]
+    if not rows:
+        return ""
+    found = table("Features of the components, the most distinctive first", ("Component", "Feature", "Weight", "Distinctiveness"), rows)
+    return f"<details><summary>{count(len(rows))} features in a table, to search and to download</summary>{found}</details>"
+
+
+def legend(model: Any, terms: list[list[Term]]) -> str:
+    """The colours, each with the features that tell its component most; the script makes buttons of them that show one alone."""
+    lines = (
+        f'<li data-component="{j}">{chip(j)} <span class="leading">{", ".join(name(term.name) for term in leading[:N_LEADING])}</span> '
+        f'<span class="dim">{count(model.counts_[j])}</span></li>'
+        for j, leading in enumerate(terms)
+    )
+    return f'<ul class="legend" aria-label="Components">{"".join(lines)}</ul>'
+
+
+def margins(model: Any) -> str:
+    """How clear it is where the items of each component belong; nothing where that is not known."""
+    if model.margin_ is None or model.n_components_ == 1:
+        return ""
+    item = noun(model)
+    rows: list[list[Cell]] = []
+    for j in range(model.n_components_):
+        margin = model.margin_[model.labels_ == j].astype(float)
+        if len(margin):
+            unclear, middle = float(np.mean(margin < UNCLEAR)), float(np.median(margin))
+            cells: list[Cell] = [(j, chip(j)), (middle, number(middle, 2)), (unclear, percent(unclear))]
+            rows.append([*cells, (None, pictures.histogram(margin, j))])
+    text = (
+        f"The margin of a {item} is 1 − d₁/d₂, for its squared distances d₁ to its own component and d₂ to the nearest other: 1 where it "
+        f"lies on its own, 0 where both are as near, below 0 where a bound keeps it out of the nearest. "
+        f"{percent(float(np.mean(model.margin_ < UNCLEAR)))} of all {item}s have a margin below {UNCLEAR}."
+    )
+    header = ("Component", "Median margin", f"{item.capitalize()}s below {UNCLEAR}", f"How many {item}s have which margin, 0 to 1")
+    return f"<h3>How clear-cut they are</h3><p>{text}</p>" + table(f"How clear the {item}s are", header, rows)

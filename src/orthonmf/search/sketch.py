@@ -1,0 +1,78 @@
+"""Wide items in few dimensions: the leading directions of all, in which components are sought before all dimensions are seen.
+
+The part of an item beside these directions adds the same to its distance from every centre within them, whether components are means or
+lines. So the items' coordinates alone make a problem of the same kind, whose cost differs by a constant; and k components at rest span no
+more than k directions. Noise of many dimensions, of which every direction carries little, is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._common.typing import Array
+from ..distortion.base import Distortion
+from ..engines.base import Engine
+from ..engines.layout import in_memory
+from ..passes.base import host
+from ..passes.raw import Coordinates, Subspace
+from .budget import BUDGET
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """Items as coordinates in the leading directions of all.
+
+    Attributes
+    ----------
+    engine : Engine
+        The items there.
+    distortion : Distortion
+        The loss in all dimensions.
+    about : ndarray of shape (n_dims,)
+        The point from which the coordinates are taken.
+    directions : ndarray of shape (n_directions, n_dims)
+        Orthonormal.
+    """
+
+    engine: Engine
+    distortion: Distortion
+    about: Array
+    directions: Array
+
+    @classmethod
+    def of(cls, engine: Engine, distortion: Distortion, n_components: int, seed: int) -> Sketch:
+        """The items of an engine in a few more directions than components, found by subspace iteration."""
+        about = np.zeros(engine.n_dims) if distortion.scaled else distortion.ref
+        vectors = np.random.default_rng(seed).standard_normal((n_directions(n_components), engine.n_dims))
+        for _ in range(BUDGET.sketch_passes):
+            sums = engine.run(None, Subspace(_orthonormal(vectors), about)).total.sums
+            vectors = sums
+        directions = _orthonormal(vectors)
+        values = host(engine.run(None, Coordinates(directions, about)).columns["coordinates"])
+        small = in_memory(engine, values, engine.weight)
+        small.given_dtype = values.dtype
+        return cls(small, distortion, about, directions)
+
+    def lifted(self, centers: Array) -> Array:
+        """Centres, given as coordinates, in the frame of all dimensions."""
+        return self.distortion.to_frame(centers @ self.directions + self.about)
+
+    def seen(self, centers: Array) -> Array:
+        """The coordinates of centres in the frame of all dimensions."""
+        return (self.distortion.to_data(centers) - self.about) @ self.directions.T
+
+
+def n_directions(n_components: int) -> int:
+    """Of a sketch."""
+    return n_components + BUDGET.sketch_directions
+
+
+def wide(engine: Engine, n_components: int) -> bool:
+    """Whether items have so many more dimensions than components that a sketch of them is worth its passes."""
+    return engine.n_dims >= max(BUDGET.sketch_ratio * n_directions(n_components), BUDGET.sketch_dims)
+
+
+def _orthonormal(vectors: Array) -> Array:
+    return np.ascontiguousarray(np.linalg.qr(vectors.T)[0].T)
