@@ -11,7 +11,7 @@ DOCS_STAMP := $(VENV)/.installed-docs
 ORTHONMF_DATA ?= $(abspath $(wildcard ../shared/data))
 export ORTHONMF_DATA
 
-.PHONY: help setup browser demo test test-full lint docs bench dist check-dist clean
+.PHONY: help setup browser demo test test-full recipes lint docs bench dist check-dist clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -50,6 +50,19 @@ test: $(STAMP) ## run the tests
 
 test-full: $(STAMP) ## run the tests with their long versions (about an hour on two cores)
 	$(PY) -m pytest -n 2 --dist worksteal
+
+# BERTopic asks for torch: `make recipes TORCH=...` names another build, for example one without a GPU.
+TORCH ?= torch
+RECIPES := .venv-recipes
+
+$(RECIPES)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(RECIPES)
+	$(RECIPES)/bin/python -m pip install --quiet $(TORCH)
+	$(RECIPES)/bin/python -m pip install --quiet --editable '.[recipes]'
+	touch $@
+
+recipes: $(RECIPES)/.installed ## run the recipes of the documentation with scanpy, BERTopic and hyperspy, in an environment of their own
+	$(RECIPES)/bin/python -m pytest recipes -s
 
 lint: $(STAMP) ## ruff (rules and format) and mypy
 	$(PY) -m ruff check .

@@ -9,14 +9,10 @@ its chunk, undisturbed and with a worker killed twice. *Memory*: the same of 3.2
 from __future__ import annotations
 
 import argparse
-import logging
-import os
 import pickle
-import signal
 import tempfile
-import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -24,7 +20,7 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
-from distributed import Client, LocalCluster, futures_of, wait
+from distributed import futures_of, wait
 
 from orthonmf import ONMF
 from orthonmf.distortion import REGISTRY
@@ -35,6 +31,7 @@ from orthonmf.passes.hard import Nearest
 from orthonmf.passes.soft import Gibbs
 from orthonmf.passes.state import State
 from orthonmf.sources import chunks_of
+from tests.engines.clusters import deaths, local_cluster, sizes
 
 from . import scaling
 from ._table import Column, Table
@@ -95,15 +92,6 @@ def stored(n_bytes: int) -> Any:
         yield items(len(target), path)
 
 
-@contextmanager
-def cluster(n_workers: int, **options: Any) -> Any:
-    """A client of workers that are processes of one thread."""
-    options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL, **options}
-    with LocalCluster(n_workers=n_workers, **options) as local, Client(local) as client:
-        client.wait_for_workers(n_workers)
-        yield client
-
-
 # -- one pass ---------------------------------------------------------------------------------------------------------------------
 
 
@@ -136,9 +124,12 @@ def counted() -> Any:
     def answers(self: Any, recipe: Any, *, totals: bool = True) -> Any:
         sizes.clear()
         orders, map_chunks = [], self._data.map
-        self._data.map = lambda name, function, arguments, check: (orders.extend(arguments), map_chunks(name, function, arguments, check))[
-            1
-        ]
+
+        def noted(name: str, function: Any, arguments: Any, *rest: Any, **options: Any) -> Any:
+            orders.extend(arguments)
+            return map_chunks(name, function, arguments, *rest, **options)
+
+        self._data.map = noted
         for where, answer in original(self, recipe, totals=totals):
             sizes.append(len(pickle.dumps(answer)))
             yield where, answer
@@ -159,7 +150,7 @@ def part_pass(n_workers: list[int]) -> None:
     data = items(N_ITEMS)
     n_chunks = data.numblocks[0]
     for index, n in enumerate(n_workers):
-        with cluster(n) as client:
+        with local_cluster(n) as client:
             held = data.persist()
             wait(held)
             if index == 0:
@@ -191,52 +182,18 @@ def bits(model: ONMF) -> str:
     return sha256(b"".join(np.ascontiguousarray(each).tobytes() for each in arrays)).hexdigest()[:16]
 
 
-@contextmanager
-def watched(client: Any, every: float | None = None, at_most: int = 2) -> Any:
-    """Kill a worker now and then, where ``every`` is given; and see how much memory the largest one takes."""
-    found, over = {"deaths": 0, "largest": 0.0}, threading.Event()
-    rng = np.random.default_rng(0)
-
-    def watch() -> None:
-        last = time.monotonic()
-        while not over.wait(0.2):
-            alive = [
-                each for each in client.cluster.workers.values() if each.pid and each.worker_address in client.cluster.scheduler.workers
-            ]
-            for each in alive:
-                found["largest"] = max(found["largest"], _resident(each.pid))
-            if every is not None and alive and found["deaths"] < at_most and time.monotonic() - last > every:
-                last = time.monotonic()
-                with suppress(ProcessLookupError):
-                    os.kill(int(rng.choice([each.pid for each in alive])), signal.SIGKILL)
-                    found["deaths"] += 1
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield found
-    finally:
-        over.set()
-        thread.join()
-
-
-def _resident(pid: int) -> float:
-    """MiB that a process holds."""
-    with suppress(OSError, IndexError), open(f"/proc/{pid}/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20
-    return 0.0
-
-
-def fit_row(table: Table, who: str, data: Any, client: Any = None, **watch: Any) -> None:
-    """One whole fit."""
+def fit_row(table: Table, who: str, data: Any, client: Any = None, every: float | None = None) -> dict[str, Any]:
+    """One whole fit; where ``every`` is given, a worker is killed after so many seconds, and again."""
     began = time.perf_counter()
     if client is None:
         model = ONMF(N_COMPONENTS).fit(data)
         table.row(who, time.perf_counter() - began, None, None, bits(model))
-        return
-    with watched(client, **watch) as found:
+        return {"bits": bits(model)}
+    with sizes(client) as seen, nullcontext([]) if every is None else deaths(client, every, at_most=2) as killed:
         model = ONMF(N_COMPONENTS).fit(data)
-    table.row(who, time.perf_counter() - began, found["deaths"], found["largest"], bits(model))
+    found = {"deaths": len(killed), "largest": max(seen), "bits": bits(model)}
+    table.row(who, time.perf_counter() - began, *found.values())
+    return found
 
 
 def part_fit() -> None:
@@ -245,7 +202,7 @@ def part_fit() -> None:
     table.header()
     data = items(N_ITEMS)
     for n in (1, 2):
-        with cluster(n) as client:
+        with local_cluster(n) as client:
             held = data.persist()
             wait(held)
             fit_row(table, f"{n} workers, held", held, client)
@@ -255,21 +212,21 @@ def part_fit() -> None:
     fit_row(table, "threads of one process, blocks of its own", X)
 
 
-def part_deaths() -> None:
+def part_deaths() -> list[dict[str, Any]]:
     """2 GB of chunks, a worker killed twice."""
     table = Table(FIT_COLUMNS)
     table.header()
-    with stored(2_000_000_000) as data, cluster(2) as client:
-        fit_row(table, "2 GB, undisturbed", data, client)
-        fit_row(table, "2 GB, killed twice", data, client, every=4.0)
+    with stored(2_000_000_000) as data, local_cluster(2) as client:
+        undisturbed = fit_row(table, "2 GB, undisturbed", data, client)
+        return [undisturbed, fit_row(table, "2 GB, killed twice", data, client, every=4.0)]
 
 
-def part_memory() -> None:
+def part_memory() -> list[dict[str, Any]]:
     """Data twice as large as what the workers may hold together."""
     table = Table(FIT_COLUMNS)
     table.header()
-    with dask.config.set({"array.chunk-size": "32MiB"}), stored(3_200_000_000) as data, cluster(2, memory_limit="800MB") as client:
-        fit_row(table, "3.2 GB, two workers of 800 MB, chunks of 32 MiB", data, client)
+    with dask.config.set({"array.chunk-size": "32MiB"}), stored(3_200_000_000) as data, local_cluster(2, memory_limit="800MB") as client:
+        return [fit_row(table, "3.2 GB, two workers of 800 MB, chunks of 32 MiB", data, client)]
 
 
 def main() -> None:
@@ -278,7 +235,6 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=("pass", "fit", "deaths", "memory"), default=["pass", "fit", "deaths", "memory"])
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 2, 4], help="for the passes (%(default)s)")
     options = parser.parse_args()
-    dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"})
     print(machine(), "\n")
     for part in options.parts:
         {"pass": lambda: part_pass(options.workers), "fit": part_fit, "deaths": part_deaths, "memory": part_memory}[part]()

@@ -26,6 +26,7 @@ from orthonmf import ONMF
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam, engine_class
 from orthonmf.passes.hard import Nearest
+from orthonmf.search.number import number_of_components
 from orthonmf.search.partition import item_places
 
 from ._number import WORDS, Array, pieces
@@ -34,6 +35,8 @@ from ._timing import alternating_seconds, machine
 
 LOSSES = ("frobenius", "kullback-leibler")
 TOLERANCE = 1e-6
+# Where the search for the number stops, as by default.
+MOST = 32
 
 
 def mixture(n: int, p: int, k: int, level: float, seed: int) -> tuple[Array, Array]:
@@ -59,8 +62,10 @@ def auto() -> None:
 
 
 def _found(X: Array, loss: str, scaling: str) -> int:
-    # The number is asked for before anything is refined: how the search ends does not change it.
-    return int(ONMF(loss=loss, scaling=scaling, refine=False, tol=0.1, max_iter=5).fit(X).levels_[0])
+    # What a fit asks first: the annealing that follows does not change it.
+    with ThreadTeam(1) as team:
+        engine = engine_class("dense")(X, None, team=team)
+        return number_of_components(engine, REGISTRY[loss, scaling].of(engine), MOST, float(len(X))).answer
 
 
 # -- restarts -----------------------------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """A matrix larger than what a fit may hold: time and memory on disk beside the same in memory, bit for bit.
 
 Run ``python -m benchmarks stored`` (6 GB on disk beside this, and as much memory for the fit it is compared with; ``--gb 0.6`` is a quick
-look). The file is a .npy of float32 rows of 256 dimensions in 20 groups. Each fit is a process of its own, which samples its anonymous
-resident memory: what the file system holds of the file is not its own. *Cold* reads the file once after the system was asked to forget it.
+look). The file is a .npy of float32 rows of 256 dimensions in 20 groups. ``--fits predict`` writes the labels of a file of rows of 16
+dimensions, 1e8 of them with ``--gb 6.4``. Each fit is a process of its own, which samples its anonymous resident memory: what the file
+system holds of the file is not its own. *Cold* reads the file once after the system was asked to forget it.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from typing import Any
 import numpy as np
 
 from orthonmf import ONMF
+from orthonmf.sources import write
 
 from . import scaling
 from ._table import Column, Table
 from ._timing import machine, timed
 
-DIMS, CHUNK = 256, 1 << 24
+DIMS, NARROW, CHUNK = 256, 16, 1 << 24
 COLUMNS = (
     Column("what", 34),
     Column("s", 8, ".1f"),
@@ -38,9 +40,9 @@ COLUMNS = (
 )
 
 
-def make(path: Path, n_items: int) -> None:
+def make(path: Path, n_items: int, dims: int = DIMS) -> None:
     """Write the file block by block."""
-    target = np.lib.format.open_memmap(path, "w+", np.float32, (n_items, DIMS))
+    target = np.lib.format.open_memmap(path, "w+", np.float32, (n_items, dims))
     scaling.fill(target)
     target.flush()
 
@@ -92,28 +94,45 @@ def measure(path: str, where: str, what: str) -> dict[str, Any]:
     return {"seconds": seconds, "peak": memory["peak"], "bits": bits[:16], "passes": model.n_iter_}
 
 
+def labels(path: str) -> dict[str, Any]:
+    """The labels of all rows of the file, written to another one; in this process."""
+    model = ONMF(scaling.COMPONENTS).fit(np.load(path, mmap_mode="r")[:100_000].copy())
+    target = Path(path).with_name("labels.npy")
+    with sampled() as memory:
+        began = time.perf_counter()
+        write(model.predict, path, target)
+        seconds = time.perf_counter() - began
+    return {"seconds": seconds, "peak": memory["peak"], "bits": sha256(target.read_bytes()).hexdigest()[:16], "passes": 1}
+
+
+def asked(path: Path, where: str, what: str) -> dict[str, Any]:
+    """What a process of its own measures."""
+    command = [sys.executable, "-m", "benchmarks.stored", "--one", str(path), where, what]
+    found: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return found
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks stored")
     parser.add_argument("--gb", type=float, default=6.0, help="size of the file (%(default)s)")
-    parser.add_argument("--fits", nargs="+", choices=("free", "bounded", "auto"), default=["free"])
+    parser.add_argument("--fits", nargs="+", choices=("free", "bounded", "auto", "predict"), default=["free"])
     parser.add_argument("--folder", type=Path, help="where the file is written; a temporary folder by default")
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(measure(*options.one)))
+        print(json.dumps(labels(options.one[0]) if options.one[2] == "predict" else measure(*options.one)))
         return
     print(f"{machine()}\n", flush=True)
     table = Table(COLUMNS)
     table.header()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        path = Path(folder, "X.npy")
-        make(path, int(options.gb * 1e9) // (4 * DIMS))
-        table.row("a cold read", cold_read(path), None, None)
         for what in options.fits:
-            for where in ("disk", "memory"):
-                command = [sys.executable, "-m", "benchmarks.stored", "--one", str(path), where, what]
-                found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            path, dims = Path(folder, "X.npy"), NARROW if what == "predict" else DIMS
+            make(path, int(options.gb * 1e9) // (4 * dims), dims)
+            table.row("a cold read", cold_read(path), None, None)
+            for where in ("disk",) if what == "predict" else ("disk", "memory"):
+                found = asked(path, where, what)
                 table.row(f"{what}, from {where}, {found['passes']} passes", found["seconds"], found["peak"], found["bits"])
 
 

@@ -240,3 +240,11 @@ class TestWhatIsFactorised:
         labels = scaled.obs["onmf"].cat.codes.to_numpy()
         assert len(set(labels[:20])) == len(set(labels[20:])) == 1
         assert labels[0] != labels[20]
+
+
+def test_counts_have_a_loss_of_their_own():
+    X = np.random.default_rng(0).poisson(np.kron(np.eye(2), np.ones((20, 3))) * 5 + 1).astype(float)
+    X[:, 0] *= 100  # one gene that would decide alone by its squares, of which nothing is said here
+    adata = anndata.AnnData(X)
+    orthonmf.tl.onmf(adata, 2, loss="kullback-leibler", scaling="item")
+    assert np.allclose(adata.obsm["X_onmf"].sum(axis=1), X.sum(axis=1))

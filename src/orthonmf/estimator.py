@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from copy import copy
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +13,7 @@ from time import monotonic
 from typing import Any, Self, cast
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
@@ -33,7 +33,7 @@ from .model.certificate import Certificate, Claim, audited, certify, error_of
 from .model.checkpoint import PARTIAL, Checkpoint, partial
 from .model.departure import asked_bounds, departure
 from .model.factorization import Factorization, named
-from .model.factors import Assigned, Factors, one_per_row, weights
+from .model.factors import Assigned, Factors, converted, one_per_row, sizes, weights
 from .model.invariants import contradiction, malformed
 from .model.posterior import Mixture, fit_mixture, margins, posterior
 from .model.preparation import Preparation
@@ -55,6 +55,9 @@ from .sources import FEW_BYTES, ON_DISK, StoredColumns, StoredRows, as_dask_arra
 
 # Parameters on which no bit of a fit depends.
 UNCHANGING = ("checkpoint", "n_jobs", "time_limit", "verbose")
+
+# What a model says of every item of its fit.
+OF_ITEMS = ("labels_", "scale_", "margin_")
 
 
 def _assigns_samples(self: ONMF) -> bool:
@@ -194,7 +197,8 @@ class ONMF(CallbackSupport, Factorization):
         temperature alone. With "auto" it goes some components beyond the number that was found, with "persistence" one past
         ``max_components``, to see how long that number lasts. Empty where the number is given, the schedule "adaptive" and the best
         partition proven at once, from parts that are far apart (``certificate_.optimal``): no temperature is needed then. A number for
-        ``schedule`` asks for them.
+        ``schedule`` asks for them. Of items with 1024 dimensions or more, where the number is given and the schedule "adaptive", it is
+        the annealing of their leading directions: what lies beside them counts in no β and no energy.
     certificate_ : Certificate
         What is claimed of the factors, with the numbers that prove it.
     status_ : str
@@ -232,6 +236,7 @@ class ONMF(CallbackSupport, Factorization):
     """
 
     margin_: Array | None
+    data_digest_: str | None
     #: What was done to the data before; new ones get the same on the command line.
     _preparation: Preparation | None = None
 
@@ -394,7 +399,7 @@ class ONMF(CallbackSupport, Factorization):
                [6.   , 0.   ]])
         """
         self.fit(X, sample_weight=sample_weight, item_size=item_size)
-        if self.orthogonal == "features":
+        if self.orthogonal == "features" or self._gathered is not self:
             return self.transform(X)
         return one_per_row(self.scale_, self.labels_, self.n_components_, sparse=self.sparse_output, dtype=self.scale_.dtype)
 
@@ -535,9 +540,9 @@ class ONMF(CallbackSupport, Factorization):
     def _later(self, method: str, X: Any, empty: Any) -> Any:
         """What a method says of a collection of dask, chunk by chunk, as a dask array that is computed when it is asked for."""
         self._check_features(X, as_dask_array(X))
-        few = copy(self)
-        for name in ("labels_", "scale_", "margin_", "history_", "feature_names_in_", "_item_size"):  # what the chunks need not know
-            few.__dict__.pop(name, None)
+        few = clone(self)
+        unused = (*OF_ITEMS, "history_", "feature_names_in_", "_item_size")  # what the chunks need not know
+        few.__dict__.update({name: value for name, value in self.__dict__.items() if name not in unused})
         few.n_jobs = 1  # the workers share the cores
         return each_chunk(X, getattr(few, method), empty)
 
@@ -547,7 +552,8 @@ class ONMF(CallbackSupport, Factorization):
 
     def _assigned(self, X: Any) -> Assigned:
         with ThreadTeam(self.n_jobs) as team, closing(team):
-            return self._factors.assign(self._layout.build(X, None, team))
+            found = self._factors.assign(self._layout.build(X, None, team))
+            return Assigned(host(found.labels), host(found.scale))
 
     @available_if(_assigns_samples)
     def assign(self, X: Any, capacity: Any = None, min_size: Any = None) -> Labels:
@@ -652,6 +658,8 @@ class ONMF(CallbackSupport, Factorization):
         False
         """
         check_is_fitted(self)
+        if self._gathered is not self:
+            return self._gathered.verify(X, sample_weight)
         if complaint := malformed(self):
             raise ModelFormatError(f"The model contradicts itself: {complaint}. Fit it again.")
         X = self._checked_again(X)
@@ -690,7 +698,7 @@ class ONMF(CallbackSupport, Factorization):
         >>> with TemporaryDirectory() as folder:
         ...     ONMF(2).fit([[1, 0], [2, 0], [0, 3]]).save(f"{folder}/parts.onmf")
         """
-        storage.save(self, path)
+        storage.save(self._gathered, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -715,6 +723,21 @@ class ONMF(CallbackSupport, Factorization):
         array([1, 1, 0])
         """
         return storage.load(partial(path) if Path(path).is_dir() else path, cls)
+
+    @property
+    def _gathered(self) -> ONMF:
+        """The same with what it says of every item as arrays of this process; itself, where they are."""
+        far = {name: getattr(self, name) for name in OF_ITEMS if in_chunks(getattr(self, name, None))}
+        if not far:
+            return self
+        other = clone(self)
+        other.__dict__.update({**self.__dict__, **{name: np.asarray(values) for name, values in far.items()}})
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Elsewhere there may be no cluster, and no X.
+        found: dict[str, Any] = super(ONMF, self._gathered).__getstate__()
+        return found
 
     def __sklearn_clone__(self) -> Self:
         """A clone with the same start: a clone of a model that is one would have forgotten its fit."""
@@ -905,14 +928,15 @@ class ONMF(CallbackSupport, Factorization):
             assigned = factors.assign(engine, given)
         else:
             assigned = Assigned(host(result.labels), factors.components.max(axis=0))
-        self.labels_, self.scale_ = assigned.labels, assigned.scale.astype(dtype)
-        self.counts_ = np.bincount(self.labels_, minlength=self.n_components_)
+        assigned = Assigned(assigned.labels, converted(engine, assigned.scale, dtype))
+        self.labels_, self.scale_ = engine.shown(assigned.labels, np.intp), engine.shown(assigned.scale, dtype)
+        self.counts_ = sizes(engine, assigned.labels, self.n_components_)
         if self.orthogonal == "samples" and loss_of(self).scaled:  # an item that is zero is as near to one component as to another
-            self._weight = weights(engine, self.labels_, self.n_components_)
+            self._weight = weights(engine, assigned.labels, self.n_components_)
         self._bounds = asked_bounds(self, engine) if result.bounds is None else result.bounds
-        distortion, claim = self._claimed(engine, Assigned(self.labels_, self.scale_))
+        distortion, claim = self._claimed(engine, assigned)
         audit = audited(engine, distortion, claim)
-        self.margin_ = host(audit.columns["margin"]).astype(dtype)
+        self.margin_ = engine.shown(converted(engine, audit.columns["margin"], dtype), dtype)
         unit = self._unit(engine)
         self.critical_betas_ = in_units(result.critical_betas, 2 * unit)
         self.persistence_ = persistence(result.critical_betas)
@@ -927,7 +951,7 @@ class ONMF(CallbackSupport, Factorization):
         if self.certificate_.optimal:
             self.status_ += f" No other partition into {self.n_components_} components has a smaller error."
 
-    def _margins(self, engine: Engine, labels: Labels) -> Array:
+    def _margins(self, engine: Engine, labels: Labels) -> Any:
         centers = self._factors.claim(engine, Assigned(labels, np.zeros(len(labels)))).components
         return margins(engine, self._factors.distortion(engine), centers, labels)
 
@@ -935,7 +959,7 @@ class ONMF(CallbackSupport, Factorization):
         """By name, how sure it is that items have these labels: ``margin`` as in ``margin_``, and ``probability`` where it is known."""
         X = self._checked_again(X)
         with ThreadTeam(self.n_jobs) as team, closing(team):
-            columns = {"margin": self._margins(self._layout.build(X, None, team), labels).astype(X.dtype)}
+            columns = {"margin": host(self._margins(self._layout.build(X, None, team), labels)).astype(X.dtype)}
         if self._mixture is not None:
             columns["probability"] = self.predict_proba(X)[np.arange(len(labels)), labels]
         return columns

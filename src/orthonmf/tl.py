@@ -109,7 +109,7 @@ def onmf(
     chosen = X if used.all() else X[:, used]
     if normalize is not None:
         model._preparation, chosen = Preparation.of(normalize, chosen)
-    elif (sentence := uneven(chosen, adata.var_names[used], "normalize='max', or 'std'")) is not None:
+    elif model.loss == "frobenius" and (sentence := uneven(chosen, adata.var_names[used], "normalize='max', or 'std'")) is not None:
         warnings.warn(f"{sentence[0].upper()}{sentence[1:]}", UnitsWarning, stacklevel=2)
     T = model.fit_transform(chosen)
     target = adata.copy() if copy else adata

@@ -53,8 +53,8 @@ def test_compare_on_a_csv_with_names(matrix, capfd):
         (["{matrix}", "-k", "9"], "-k 9 is not usable; expected 1 to 4, the number of samples"),
         (["{matrix}", "-k", "0"], "-k 0 is not usable"),
         (["{matrix}", "-k", "2", "--methods", "nmff"], "method 'nmff' is not known"),
-        (["{matrix}", "-k", "2", "--orthogonal", "rows"], "orthogonal='rows' is not known"),
-        (["{matrix}", "-k", "2", "--runs", "0"], "runs=0 is not usable"),
+        (["{matrix}", "-k", "2", "--orthogonal", "rows"], "--orthogonal 'rows' is not known"),
+        (["{matrix}", "-k", "2", "--runs", "0"], "--runs 0 is not usable"),
         (["{matrix}", "-k", "2", "--limit", "-1"], "limit=-1.0 is not usable"),
     ],
 )

@@ -233,3 +233,19 @@ def test_a_stamp_is_written_where_it_is_asked_for(matrix, tmp_path):
     assert made["Date"] in before
     assert main(["report", str(tmp_path / "parts"), str(matrix), "--force"]) == 0
     assert report.read_text(encoding="utf-8") == before
+
+
+def test_counts_by_their_own_loss(matrix, tmp_path, capfd):
+    parts = tmp_path / "parts"
+    assert main(["fit", str(matrix), "-k", "2", "--loss", "kullback-leibler", "--out", str(parts), "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert found["asked"]["loss"] == "kullback-leibler"
+    rows = [line.split(",") for line in (parts / "assignments.csv").read_text().splitlines()]
+    assert [float(row[2]) for row in rows[1:]] == pytest.approx([3, 6, 3, 5.1])  # the sum of each
+    report = (parts / "report.html").read_text()
+    assert "Kullback–Leibler divergence, for counts" in report
+    assert "divergence for each count" in report
+    assert "relative error" not in report
+    assert main(["verify", str(parts), str(matrix)]) == 0
+    assert main(["fit", str(matrix), "--loss", "poisson", "--out", str(parts), "--force"]) == 2
+    assert "loss='poisson'" in capfd.readouterr().err

@@ -45,24 +45,56 @@ def local_cluster(n_workers=2, **options):
         yield client
 
 
+def _alive(client):
+    """Processes of the workers that are at work."""
+    cluster = client.cluster
+    return [each.pid for each in cluster.workers.values() if each.pid and each.worker_address in cluster.scheduler.workers]
+
+
 @contextmanager
-def deaths(client, every, at_most=10**9):
-    """Kill a worker that is at work, chosen at random, every so many seconds."""
-    done, killed, rng = threading.Event(), [], random.Random(0)
+def _meanwhile(every, step):
+    """Take a step every so many seconds, until there is none."""
+    done = threading.Event()
 
-    def kill():
-        while not done.wait(every) and len(killed) < at_most:
-            cluster = client.cluster
-            alive = [each.pid for each in cluster.workers.values() if each.pid and each.worker_address in cluster.scheduler.workers]
-            if alive:
-                killed.append(rng.choice(alive))
-                with suppress(ProcessLookupError):
-                    os.kill(killed[-1], signal.SIGKILL)
+    def steps():
+        while not done.wait(every) and step():
+            pass
 
-    thread = threading.Thread(target=kill, daemon=True)
+    thread = threading.Thread(target=steps, daemon=True)
     thread.start()
     try:
-        yield killed
+        yield
     finally:
         done.set()
         thread.join()
+
+
+@contextmanager
+def deaths(client, every, at_most=10**9):
+    """Kill a worker that is at work, chosen at random, every so many seconds."""
+    killed, rng = [], random.Random(0)
+
+    def kill():
+        if alive := _alive(client):
+            killed.append(rng.choice(alive))
+            with suppress(ProcessLookupError):
+                os.kill(killed[-1], signal.SIGKILL)
+        return len(killed) < at_most
+
+    with _meanwhile(every, kill):
+        yield killed
+
+
+@contextmanager
+def sizes(client):
+    """What the workers hold, in MiB, every fifth of a second."""
+    seen = [0.0]
+
+    def look():
+        for pid in _alive(client):
+            with suppress(OSError, IndexError), open(f"/proc/{pid}/statm") as file:
+                seen.append(int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20)
+        return True
+
+    with _meanwhile(0.2, look):
+        yield seen

@@ -1,6 +1,7 @@
 """A cluster changes no bit: not by the number of its workers, not by their order, not by their deaths."""
 
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -17,11 +18,13 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
+from benchmarks.clusters import part_deaths, part_memory
 from orthonmf import ONMF
 from orthonmf.distortion.euclidean import Euclidean
 from orthonmf.engines import ThreadTeam, layout, remote
 from orthonmf.engines import dask as dask_engine
 from orthonmf.engines.base import in_chunks
+from orthonmf.engines.threads import TimeLimitReached
 from orthonmf.exceptions import DistributedFitError, DistributedWarning, InvalidInputError
 from orthonmf.passes.columns import Relabelled
 from orthonmf.passes.hard import Nearer
@@ -239,11 +242,11 @@ def test_a_pass_has_no_more_tasks_than_chunks_and_columns_stay_with_the_workers(
     fetched = []
     fetch = dask_engine.DaskEngine.fetched
     monkeypatch.setattr(dask_engine.DaskEngine, "fetched", lambda self, recipe: (fetched.append(recipe), fetch(self, recipe))[1])
-    ONMF(8, engine="dense", time_limit=600).fit(stored)
+    ONMF(3, engine="dense").fit(stored)
     assert len(rounds) > 15
     assert all(len(tasks) <= n_calls <= len(LENGTHS) for _, n_calls, tasks in rounds)
-    assert len(fetched) <= 4  # labels, scales and margins of the fit, whatever the number of passes
-    assert max(map(depth, fetched)) <= 3
+    assert len(fetched) == 3  # labels, scales and margins of the fit, whatever the number of passes
+    assert max(map(depth, fetched)) <= 6  # margins of labels and stored scales of the centres, however many passes there were
 
 
 def depth(recipe):
@@ -268,6 +271,42 @@ def test_recipes_do_not_grow_with_the_components_that_are_opened(client, stored,
     assert max(map(depth, opening)) == 2
 
 
+def test_places_of_blocks_are_found_not_listed(client, stored):
+    with ThreadTeam(1) as team:
+        far = layout.Layout("samples", "dense").build(chunked.of(stored, "samples", "ONMF"), None, team)
+        here = in_chunks(layout.Layout("samples", "dense").build(clouds(), None, team), np.append(0, np.cumsum(LENGTHS)))
+        far._cut(700)
+        here._cut(700)
+    assert list(far.slices) == [far.slices[number] for number in range(len(far.slices))] == here.slices
+    assert len(far.slices) == len(here.slices)
+    assert not hasattr(far.slices, "append")
+
+
+@pytest.mark.parametrize("values", [np.arange(300), np.zeros(0, np.intp), np.array([-1, 2]), np.array([0.5]), np.array([1], np.uint64)])
+def test_numbers_are_the_same_after_a_journey(values):
+    there = remote.unpacked(remote.packed(values))
+    assert there.dtype == values.dtype
+    assert_array_equal(there, values)
+    assert remote.packed(np.arange(20)).itemsize == 1
+
+
+def test_under_bounds_whole_numbers_travel_in_a_byte_and_columns_alone_not_at_all(client, stored, rounds, monkeypatch):
+    travelled, taken = {}, cluster_module._Round._gathered
+
+    def gathered(self, tasks):
+        found = taken(self, tasks)
+        for answers in found:
+            for each in answers if isinstance(answers, list) else ():
+                for name, values in getattr(each, "columns", {}).items():
+                    travelled.setdefault((self.seen[0], name), set()).add(values.itemsize)
+        return found
+
+    monkeypatch.setattr(cluster_module._Round, "_gathered", gathered)
+    ONMF(3, engine="dense", capacity=7_000).fit(stored)
+    assert {name for name, *_ in rounds}.isdisjoint({"renamed", "relabelled", "bylabel", "converted", "signs"})
+    assert travelled["nearest", "labels"] == {1}
+
+
 @pytest.mark.parametrize("seed", [0])
 def test_two_looks_for_nearer_centers_are_one(seed):
     rng = np.random.default_rng(seed)
@@ -281,6 +320,124 @@ def test_two_looks_for_nearer_centers_are_one(seed):
         at_once = engine.run(frame, last.after(then.after(first)))
     assert_array_equal(at_once.columns["nearest"], found.columns["nearest"])
     assert at_once.total == found.total
+
+
+@pytest.mark.parametrize("scaling", ["item", "none"])
+def test_what_is_said_of_many_items_stays_with_the_cluster_as_a_value(client, stored, scaling, monkeypatch, tmp_path):
+    weight = np.random.default_rng(0).gamma(1.0, 1.0, stored.shape[0])
+    X = da.concatenate([stored[:5_000], stored[:0], stored[5_000:]])
+    expected = ONMF(3, scaling=scaling, engine="dense").fit(X, sample_weight=weight)
+    monkeypatch.setattr(dask_engine, "BROUGHT_ITEMS", 1_000)
+    fetched = []
+    monkeypatch.setattr(dask_engine.DaskEngine, "fetched", lambda self, recipe: fetched.append(recipe))
+    model = ONMF(3, scaling=scaling, engine="dense").fit(X, sample_weight=weight)
+    assert not fetched
+    for name in ("labels_", "scale_", "margin_"):
+        values = getattr(model, name)
+        assert isinstance(values, da.Array)
+        assert values.shape == (20_000,)
+        assert values.dtype == getattr(expected, name).dtype
+        own = set(values.dask) - set(X.dask)
+        assert len(own) <= 2 * X.numblocks[0]  # as many tasks as chunks, with an argument each, however many passes there were
+    expected_parts = expected.transform(clouds())
+    assert_array_equal(ONMF(3, scaling=scaling, engine="dense").fit_transform(X, sample_weight=weight), expected_parts)
+    monkeypatch.undo()
+    assert_same(model, expected)
+    assert model.verify(X, weight).holds
+    for again in (pickle.loads(pickle.dumps(model)), _saved(model, tmp_path / "model.onmf")):
+        assert isinstance(again.labels_, np.ndarray)
+        assert_same(again, expected)
+
+
+def _saved(model, path):
+    model.save(path)
+    return ONMF.load(path)
+
+
+def test_weights_are_sent_once(client, stored, monkeypatch):
+    weight = np.random.default_rng(0).gamma(1.0, 1.0, stored.shape[0])
+    sent, send = [], client._send_to_scheduler
+
+    def noted(message):
+        if message["op"] == "update-graph":
+            sent.append(sum(map(len, message["expr_ser"].frames)))
+        return send(message)
+
+    monkeypatch.setattr(client, "_send_to_scheduler", noted)
+    ONMF(3, engine="dense").fit(stored)
+    plain, n_plain = sum(sent), len(sent)
+    sent.clear()
+    ONMF(3, engine="dense").fit(stored, sample_weight=weight)
+    weighted = sum(sent)
+    # Beside what a fit without weights sends: the weights once, the labels, scales and margins that the client has found, and tasks of
+    # passes there are more of.
+    more = max(len(sent) - n_plain, 0) * plain / n_plain
+    assert weighted - plain - more < 8 * weight.nbytes
+    assert len(sent) > 60  # with every task they would be that many
+
+
+def test_weights_survive_a_restart(stored):
+    weight = np.random.default_rng(0).gamma(1.0, 1.0, stored.shape[0])
+    with local_cluster() as client:
+        expected = ONMF(3, engine="dense").fit(stored, sample_weight=weight)
+        restarted = iter([client])
+        original = dask_engine.DaskEngine._compare
+
+        def compare(self, arithmetic):
+            original(self, arithmetic)
+            if self._arrays and (one := next(restarted, None)):
+                one.restart(wait_for_workers=False)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(dask_engine.DaskEngine, "_compare", compare)
+            assert_same(ONMF(3, engine="dense").fit(stored, sample_weight=weight), expected)
+        assert next(restarted, None) is None
+
+
+@pytest.mark.parametrize(("heavy", "ahead"), [(True, 2 + cluster_module.HEAVY_AHEAD), (False, cluster_module.LEAST_AHEAD)])
+def test_few_answers_wait(client, heavy, ahead, monkeypatch):
+    monkeypatch.setattr(cluster_module, "TASK_BYTES", 1)  # a task for each chunk
+    chunks = cluster_module.Cluster(da.zeros((200, 2), chunks=(2, 2)))
+    asked, submit = [], cluster_module._Round._submit
+    monkeypatch.setattr(cluster_module._Round, "_submit", lambda self, places: (asked.append(places), submit(self, places)))
+    calls = [(number, (number,)) for number in range(100)]
+    for place, answer in enumerate(chunks.map("few", _number, calls, lambda: None, heavy=heavy)):
+        assert answer == place
+        assert len(asked) - place <= ahead
+    assert len(asked) == 100
+
+
+def _number(block, number):
+    return number
+
+
+def test_small_chunks_share_a_task_and_one_that_fails_is_still_named(client, rounds):
+    X = da.zeros((400, 2), chunks=(4, 2))
+    held = X.map_blocks(lambda block: block + 1.0, dtype=float).persist()
+    for chunks, most in ((cluster_module.Cluster(X), 2 * cluster_module.LOADED_TASKS), (cluster_module.Cluster(held), 4)):
+        calls = [(number, (number,)) for number in range(100)]
+        assert list(chunks.map("several", _number, calls, lambda: None)) == list(range(100))
+        assert len(rounds[-1][2]) <= most
+        assert sorted(place for places in rounds[-1][2] for place in places) == list(range(100))
+        with pytest.raises(DistributedFitError, match="Chunk 37 of X could not be computed: ZeroDivisionError"):
+            list(chunks.map("several", _divided, [(number, (37 - number,)) for number in range(100)], lambda: None))
+
+
+def _divided(block, number):
+    return 1 / number
+
+
+def test_without_a_client_the_time_is_looked_at_within_a_pass(no_client):
+    looks = []
+    chunks = cluster_module.Cluster(da.zeros((200, 2), chunks=(1, 2)))
+
+    def check():
+        looks.append(True)
+        if len(looks) > 3:
+            raise TimeLimitReached
+
+    with pytest.raises(TimeLimitReached):
+        list(chunks.map("several", _number, [(number, (number,)) for number in range(200)], check))
 
 
 def test_two_changes_of_labels_are_one():
@@ -418,6 +575,21 @@ def test_a_scheduler_that_dies_is_an_error_in_seconds_and_the_checkpoint_resumes
             process.wait()
     monkeypatch.setattr(dask_engine.DaskEngine, "_compare", lambda self, arithmetic: None)
     assert_same(ONMF(3, engine="dense", checkpoint=folder).fit(stored), expected)
+
+
+@pytest.mark.long
+def test_two_gigabytes_and_a_worker_killed_twice(capsys):
+    with capsys.disabled():
+        undisturbed, killed = part_deaths()
+    assert killed["deaths"] == 2
+    assert killed["bits"] == undisturbed["bits"]
+
+
+@pytest.mark.long
+def test_data_twice_the_memory_of_the_workers(capsys):
+    with capsys.disabled():
+        (found,) = part_memory()
+    assert found["largest"] < 800e6 / 2**20
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------------------

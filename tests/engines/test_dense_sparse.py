@@ -425,7 +425,7 @@ def test_items_framed_from_what_was_kept_are_the_same_bits(scaling, dtype, monke
     X, weight = rng.random((300, 40)).astype(dtype), rng.random(300)
     with ThreadTeam(1) as team:
         fresh = DenseEngine(X, weight, team=team)
-        frames = [REGISTRY[scaling].of(fresh), REGISTRY[scaling].about(np.linspace(1, 2, 40))]
+        frames = [REGISTRY["frobenius", scaling].of(fresh), REGISTRY["frobenius", scaling].about(np.linspace(1, 2, 40))]
         expected = [fresh.run(frame, Seen()).columns for frame in frames]
         monkeypatch.setattr(base, "KEEP_BYTES", 0)
         engine = base.in_blocks(fresh, 64)

@@ -110,7 +110,7 @@ def test_how_clear_the_items_are_by_hand():
     text = words_of(render(ONMF(2, scaling="none").fit([[0.0], [2.0], [10.0], [12.0]])))
     assert (
         "0 % of all samples have a margin below 0.1. How clear the samples are Component Median margin Samples below 0.1 "
-        "How many samples have which margin, 0 to 1 0 0.99 0 %" in text
+        "Margins, from 0 to 1 0 0.99 0 %" in text
     )
     text = words_of(render(ONMF(2, scaling="none", capacity=[2, 2]).fit([[0.0], [0.0], [0.0], [10.0]])))
     assert "25 % of all samples have a margin below 0.1." in text
@@ -412,6 +412,14 @@ def test_under_certified_stands_what_is_not_proven():
     assert "all 9 claims hold; not proven: that none is better Certified" in text
     for expected in ("What is not proven That no other partition has a smaller error", "in another order", "times the smallest"):
         assert expected in text
+
+
+def test_where_none_is_better_that_is_said():
+    model = ONMF(2).fit(np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0]]))
+    assert model.certificate_.optimal
+    text = words_of(render(model))
+    assert "claims hold; proven: none is better Certified" in text
+    assert "That no other partition has a smaller error" not in text
 
 
 def test_how_well_components_come_back_is_said_where_it_was_tried(levelled):

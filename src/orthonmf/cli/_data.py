@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from inspect import Parameter, Signature, signature
 from pathlib import Path
+from typing import Any, get_type_hints
 
+import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from .._common.files import STDIN
 from .._common.memory import free_bytes
 from .._common.typing import Array
+from .._common.validation import check_values
 from ..exceptions import InvalidInputError
 from ..io import Columns, Data
 from ..io.apart import read
@@ -18,6 +23,7 @@ from ..io.base import texts
 from ..io.columns import ALL, listed, repeated
 from ..io.large import KINDS, only_piece_by_piece, open_stored
 from ..sources import ON_DISK
+from . import _options as options
 
 # Data that take a larger share of the free memory stay on disk: a fit needs some as well.
 ROOM = 0.5
@@ -46,6 +52,7 @@ class Taken:
             data = read(path, key=self.key) if data is None else data
             data = self.columns.of(data if names is None else _named(data, names, self.names, source(path)))
         _check_unscaled(path, data)
+        _check_numbers(data)
         return _transposed(data) if self.transpose else data
 
     def _left_on_disk(self, path: Path) -> Data | None:
@@ -64,15 +71,40 @@ class Taken:
         return data
 
 
-def taken(
-    *,
-    key: str | None = None,
-    drop: str | None = None,
-    keep: str | None = None,
-    id_column: str | None = None,
-    names: Path | None = None,
-    transpose: bool = False,
-) -> Taken:
+# By name, the options that say what is taken of a file.
+_OPTIONS = {
+    "key": options.Key,
+    "drop": options.Drop,
+    "keep": options.Keep,
+    "id_column": options.IdColumn,
+    "names": options.Names,
+    "transpose": options.Transpose,
+}
+
+
+def taking(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameter ``wanted`` stands for the options of what is taken of a file, as typer reads them."""
+    hints = get_type_hints(command, include_extras=True)
+    parameters: list[Parameter] = []
+    for each in signature(command).parameters.values():
+        if each.name != "wanted":
+            parameters.append(each.replace(annotation=hints[each.name], kind=Parameter.KEYWORD_ONLY))
+            continue
+        defaults = {name: False if name == "transpose" else None for name in _OPTIONS}
+        parameters += [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=option) for name, option in _OPTIONS.items()
+        ]
+
+    def run(**values: Any) -> None:
+        command(wanted=_taken(**{name: values.pop(name) for name in _OPTIONS}), **values)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
+def _taken(*, key: str | None, drop: str | None, keep: str | None, id_column: str | None, names: Path | None, transpose: bool) -> Taken:
     """What the options say."""
     columns = Columns(_words("drop", drop), None if keep is None else _words("keep", keep), id_column)
     return Taken(key, columns, names, transpose)
@@ -90,6 +122,23 @@ def _check_unscaled(path: Path, data: Data) -> None:
             f"{path} has negative numbers, the least {least:.3g}: they were centred or scaled. Take those from before, --key raw or --key "
             "with the name of a layer."
         )
+
+
+def _check_numbers(data: Data) -> None:
+    """Refuse what no model takes with its row and column counted from 1, and their names; what lies on disk is looked at by the fit."""
+
+    def place(row: int, column: int) -> str:
+        named = [(row, data.row_names), (column, data.column_names)]
+        words = [f"{number + 1}" if names is None else f"{number + 1} ({str(names[number])!r})" for number, names in named]
+        return f"row {words[0]}, column {words[1]}"
+
+    if isinstance(data.X, np.memmap):
+        return
+    if not issparse(data.X):
+        check_values(data.X, place, "orthonmf")
+        return
+    entries = data.X.tocoo()
+    check_values(entries.data, lambda index: place(int(entries.row[index]), int(entries.col[index])), "orthonmf")
 
 
 def _words(option: str, text: str | None) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from ..model.preparation import Preparation
 from ..model.units import uneven
 from ..sources import ON_DISK, is_sparse
 from ._data import ROOM
+from ._options import spoken
 from ._output import warn
 from ._progress import fitting
 
@@ -39,7 +40,7 @@ def fitted(model: ONMF, data: Data, *, quiet: bool) -> ONMF:
         model.fit(data.X)
     _speak_of_names(data)
     for each in caught:  # with --quiet too: nothing else would tell
-        warn(f"warning: {each.message}")
+        warn(f"warning: {spoken(str(each.message))}")
     if data.column_names is not None:
         model.feature_names_in_ = data.column_names.astype(object)  # sparse and plain arrays carry none into fit
     return model
@@ -86,9 +87,28 @@ def prepared(model: ONMF, data: Data, normalize: str | None) -> Data:
     if normalize is not None:
         model._preparation, X = Preparation.of(normalize, check_matrix(data.X, sparse_format="csr"))
         return replace(data, X=X)
-    if (sentence := uneven(data.X, data.column_names, "--normalize max, or std")) is not None:
+    squares = model.loss == "frobenius"  # counts have one unit, and large ones do not decide alone
+    if squares and (sentence := uneven(data.X, data.column_names, "--normalize max, or std")) is not None:
         warn(f"note: {sentence}")
     return data
+
+
+def started(model: ONMF, path: Path | None, data: Data) -> None:
+    """Note a stored model as a start, if there is one; where no number of components is given, there are as many as in it."""
+    if path is None:
+        return
+    start = load(path)
+    asked, had = (None if each._preparation is None else ",".join(each._preparation.names) for each in (model, start))
+    if asked != had:
+        remedy = "leave --normalize out" if had is None else f"add --normalize {had}"
+        raise InvalidInputError(f"--init {path} was fitted to data that were prepared in another way; {remedy}.")
+    known = getattr(start, "feature_names_in_", None)
+    if known is not None and data.column_names is not None and list(known) != list(data.column_names):
+        other = [name for name in data.column_names if name not in set(known)] or list(data.column_names)
+        raise InvalidInputError(f"--init {path} was fitted to other columns, or in another order (here {listed(other)}); take the same.")
+    model.init = start
+    if model.n_components == "auto":
+        model.n_components = start.n_components_
 
 
 def matched(model: ONMF, data: Data, where: str) -> Data:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,6 +41,14 @@ Normalize = Annotated[
         metavar="STEPS",
     ),
 ]
+Init = Annotated[
+    Path | None,
+    typer.Option(
+        help="Model to start from as well, of the same columns; -k is then its number. The answer is never worse than without it.",
+        metavar="MODEL",
+        readable=False,
+    ),
+]
 Orthogonal = Annotated[str, typer.Option(help="What belongs to one component: samples (rows) or features (columns).")]
 Scaling = Annotated[str, typer.Option(help="item: each item has a scale of its own. none: all items of a component share one.")]
 Loss = Annotated[str, typer.Option(help="frobenius: squared differences. kullback-leibler: for counts.")]
@@ -55,6 +64,17 @@ MOST_DIGITS = 18
 def examples(*lines: str) -> str:
     """The end of a help text: commands to copy, each on its own line."""
     return "\n".join(["\b", "Examples:", *(f"  orthonmf {line}" for line in lines)])
+
+
+# Parameters of the library by their options, where a sentence names one: always those that are no words, others where they are set.
+_ALWAYS = {"n_components": "-k", "max_components": "--max-components", "min_size": "--min-size", "time_limit": "--time-limit"}
+_WHERE_SET = {name: f"--{name}" for name in ("capacity", "orthogonal", "scaling", "checkpoint", "init", "normalize")}
+_PARAMETER = re.compile(rf"\b(?:({'|'.join(_ALWAYS)})|({'|'.join(_WHERE_SET)})(?==)|(?<=raise )(capacity)|(?<=lower )(capacity))\b(=?)")
+
+
+def spoken(text: str) -> str:
+    """A sentence of the library in the words of the command line: ``-k 9`` for ``n_components=9``."""
+    return _PARAMETER.sub(lambda found: {**_ALWAYS, **_WHERE_SET}[found[0].rstrip("=")] + " " * (found[5] == "="), text)
 
 
 def number_of_components(text: str) -> int | str:

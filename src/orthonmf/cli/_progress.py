@@ -36,7 +36,8 @@ def fitting(*, quiet: bool = False) -> Iterator[None]:
         def heard(moment: Moment) -> None:
             left = "" if moment.left is None else f"about {_clock(moment.left)} left"
             text = visible(": ".join(filter(None, (moment.phase, moment.detail))))
-            progress.update(task, completed=moment.share, description=text, left=left)
+            begins = moment.detail == ""  # shown at once; the rest when the bar is drawn again
+            progress.update(task, completed=moment.share, description=text, left=left, refresh=begins)
 
         with listening(on_moment=heard):
             yield

@@ -17,7 +17,7 @@ import typer
 from .. import __version__
 from ..exceptions import FileAccessError, OrthonmfError
 from . import INTERRUPTED, REFUSED
-from ._options import examples
+from ._options import examples, spoken
 from ._output import say, tell, warn
 from ._signals import signals
 
@@ -38,7 +38,7 @@ Exit codes:
   0    done
   1    a fault of orthonmf itself, with its traceback
   2    what was asked for cannot be done: one line says what and where
-  3    a certificate fails (fit, verify, demo)
+  3    a certificate fails (fit without --allow-uncertified, verify, demo)
   129  the terminal was closed (SIGHUP)
   130  interrupted (Ctrl-C, SIGINT)
   141  nobody reads the output (SIGPIPE)
@@ -54,7 +54,6 @@ def commands(asked: str | None) -> typer.Typer:
         epilog=f"{starts}\n\n{CODES}",
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
-        add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
@@ -89,10 +88,10 @@ def run(argv: list[str]) -> int:
     with _streams():
         try:
             with signals.held():  # an import that is interrupted may turn the interrupt into another error
-                app = commands(next((word for word in argv if not word.startswith("-")), None))
+                app = commands(next((word for word in argv or _completed() if not word.startswith("-")), None))
             return _ended(app, argv)
         except OrthonmfError as error:
-            return _refused(str(error))
+            return _refused(spoken(str(error)))
         except OSError as error:  # a folder that may not be written, a full disk
             return _refused(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         except MemoryError as error:
@@ -101,6 +100,11 @@ def run(argv: list[str]) -> int:
             if signals.code is None:  # else the fault is where the signal came
                 tell(traceback.format_exc().rstrip("\n"))
             return FAULT
+
+
+def _completed() -> list[str]:
+    """The words that a shell asks to complete, if it does."""
+    return os.environ.get("COMP_WORDS", os.environ.get("_TYPER_COMPLETE_ARGS", "")).split()[1:]
 
 
 def _ended(app: typer.Typer, argv: list[str]) -> int:

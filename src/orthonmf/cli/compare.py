@@ -17,7 +17,7 @@ from ..experiments import compare as experiment
 from ..experiments import render, runner, table1
 from ..experiments.store import Store
 from . import _options as options
-from ._data import Taken, source, taken
+from ._data import Taken, source, taking
 from ._folder import alone
 from ._output import as_json, base_name, say
 from ._progress import bar
@@ -28,16 +28,13 @@ EXAMPLES = options.examples(
 )
 
 
+@taking
 def compare(
+    *,
     data: options.Data,
     n_components: Annotated[int, typer.Option("-k", "--components", help="Number of components.")],
     orthogonal: options.Orthogonal = "samples",
-    key: options.Key = None,
-    drop: options.Drop = None,
-    keep: options.Keep = None,
-    id_column: options.IdColumn = None,
-    names: options.Names = None,
-    transpose: options.Transpose = False,
+    wanted: Taken,
     methods: Annotated[str | None, typer.Option(help="Such as: onmf apx em. All by default.")] = None,
     runs: Annotated[int, typer.Option(help="Runs of each method, with other seeds.")] = 3,
     jobs: Annotated[int, typer.Option(help="Processes at a time.")] = 1,
@@ -49,10 +46,9 @@ def compare(
     """Compare ONMF with the other methods on a matrix: error, orthogonality, sparsity, seconds."""
     check_choice("orthogonal", orthogonal, ("samples", "features"))
     if runs < 1:
-        raise InvalidInputError(f"runs={runs} is not usable; expected at least 1.")
+        raise InvalidInputError(f"--runs {runs} is not usable; expected at least 1.")
     if out is not None:
         check_drawing()
-    wanted = taken(key=key, drop=drop, keep=keep, id_column=id_column, names=names, transpose=transpose)
     matrix = experiment.checked(wanted.read(data).X, n_components, orthogonal, source(data))
     with TemporaryDirectory() as scratch, nullcontext() if out is None else alone(out):
         store = Store((out or Path(scratch)) / "cells")

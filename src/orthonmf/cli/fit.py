@@ -17,9 +17,9 @@ from ..io.table import check_table
 from ..model.terms import top_terms
 from ..report import write_report
 from . import _options as options
-from ._data import taken
+from ._data import Taken, taking
 from ._folder import alone, check_taken, together
-from ._model import MODEL, fitted, names_checked, names_of, prepared, resident
+from ._model import MODEL, fitted, names_checked, names_of, prepared, resident, started
 from ._output import as_json, base_name, say, warn, write_text
 from ._progress import working
 from ._provenance import command, stamped
@@ -46,12 +46,15 @@ EXAMPLES = options.examples(
     "fit words.mtx -k 20 --loss kullback-leibler",
     "fit spectra.npy -k 4 --capacity 10,20,30,40 --scaling none",
     "fit big.npy -k 20 --checkpoint big-fit",
+    "fit more.csv --init genes-onmf",
     "fit survey.xlsx --key 'Sheet 2' --drop age,town --id-column name",
     "fit filtered_feature_bc_matrix -k auto --orthogonal features --json",
 )
 
 
+@taking
 def fit(
+    *,
     context: typer.Context,
     data: options.Data,
     n_components: Annotated[
@@ -69,16 +72,12 @@ def fit(
     scaling: options.Scaling = "item",
     loss: options.Loss = "frobenius",
     max_components: options.MaxComponents = None,
+    init: options.Init = None,
     time_limit: Annotated[float | None, typer.Option(help="Seconds after which the best answer so far is taken.")] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder for checkpoints: the same command with the same folder carries on a fit that was stopped.")
     ] = None,
-    key: options.Key = None,
-    drop: options.Drop = None,
-    keep: options.Keep = None,
-    id_column: options.IdColumn = None,
-    names: options.Names = None,
-    transpose: options.Transpose = False,
+    wanted: Taken,
     normalize: options.Normalize = None,
     form: Annotated[str, typer.Option("--format", help="Of the tables: csv or parquet.")] = "csv",
     out: Annotated[Path | None, typer.Option(help="Folder for the results; by default DATA's name with -onmf.")] = None,
@@ -99,7 +98,6 @@ def fit(
     """
     began = monotonic()
     check_choice("format", form, FORMS)
-    wanted = taken(key=key, drop=drop, keep=keep, id_column=id_column, names=names, transpose=transpose)
     model = ONMF(
         options.number_of_components(n_components),
         capacity=options.sizes("capacity", capacity),
@@ -116,6 +114,7 @@ def fit(
     with alone(folder) as place:
         check_taken(place, OURS, force=force, inputs=(data,))
         given = prepared(model, resident(wanted.read(data), quiet=quiet), normalize)
+        started(model, init, given)
         fitted(model, given, quiet=quiet)
         summary = summarised(model, given, base_name(data), form)
         summary["provenance"] = {"Command": command(context), **(stamped(began) if stamp else {})}
@@ -200,7 +199,7 @@ def told(model: ONMF, matrix: Data, folder: Path) -> str:
     """What was found, for the eye."""
     certificate = model.certificate_
     n, p = matrix.X.shape
-    lines = [f"{n} × {p}: {model.n_components_} components of {model.orthogonal}. {model.status_}", ""]
+    lines = [f"{n} × {p}: {model.n_components_} components of {model.orthogonal}. {options.spoken(model.status_)}", ""]
     for j, terms in enumerate(top_terms(model, matrix.column_names, n_terms=5)):
         lines.append(f"  {j:>3}  {model.counts_[j]:>7} {model.orthogonal}   {', '.join(visible(term.name) for term in terms)}")
     held = sum(certificate.claims.values())

@@ -12,7 +12,7 @@ from ..estimator import ONMF
 from ..io import Data, as_csv, write_table
 from ..io.table import check_table
 from . import _options as options
-from ._data import source, taken
+from ._data import Taken, source, taking
 from ._model import load, matched, names_checked, names_of
 from ._output import as_json, check_file, say, say_table
 
@@ -21,15 +21,12 @@ EXAMPLES = options.examples(
 )
 
 
+@taking
 def predict(
+    *,
     model: options.Model,
     data: options.Data,
-    key: options.Key = None,
-    drop: options.Drop = None,
-    keep: options.Keep = None,
-    id_column: options.IdColumn = None,
-    names: options.Names = None,
-    transpose: options.Transpose = False,
+    wanted: Taken,
     out: Annotated[Path | None, typer.Option(help="File for the table, .csv or .parquet; the terminal by default.")] = None,
     force: options.Force = False,
     json: options.Json = False,
@@ -38,7 +35,6 @@ def predict(
     if out is not None:
         check_file(out, force=force, inputs=(model, data))
         check_table(out)
-    wanted = taken(key=key, drop=drop, keep=keep, id_column=id_column, names=names, transpose=transpose)
     loaded = load(model)
     matrix = matched(loaded, wanted.read(data), source(data))
     columns = columns_of(loaded, matrix)

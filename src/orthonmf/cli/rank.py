@@ -9,7 +9,7 @@ import numpy as np
 from ..estimator import ONMF
 from ..search.number.curve import Row, curve
 from . import _options as options
-from ._data import taken
+from ._data import Taken, taking
 from ._model import fitted, prepared
 from ._output import as_json, base_name, say
 
@@ -18,24 +18,20 @@ MARKS = {"answer": "  ←", "level": "  ← coarser", "": ""}
 EXAMPLES = options.examples("rank genes.csv", "rank counts.h5ad --key counts --max-components 20", "rank spectra.npy --scaling none --json")
 
 
+@taking
 def rank(
+    *,
     data: options.Data,
     orthogonal: options.Orthogonal = "samples",
     scaling: options.Scaling = "item",
     loss: options.Loss = "frobenius",
     max_components: options.MaxComponents = None,
-    key: options.Key = None,
-    drop: options.Drop = None,
-    keep: options.Keep = None,
-    id_column: options.IdColumn = None,
-    names: options.Names = None,
-    transpose: options.Transpose = False,
+    wanted: Taken,
     normalize: options.Normalize = None,
     json: options.Json = False,
 ) -> None:
     """Say how many components the data have, how sure that is, and what speaks for every other number."""
     model = ONMF(orthogonal=orthogonal, scaling=scaling, loss=loss, max_components=max_components, refine=False)
-    wanted = taken(key=key, drop=drop, keep=keep, id_column=id_column, names=names, transpose=transpose)
     fitted(model, prepared(model, wanted.read(data), normalize), quiet=False)
     rows = curve(model)
     if json:
@@ -59,7 +55,8 @@ def told(rows: list[Row], model: ONMF) -> str:
             "component more; persistence is log(β of the next number / β of this one), as the annealing cools.",
             "",
         ]
-    return "\n".join([*lines, f"Chosen: {model.n_components_} component{'s' if model.n_components_ > 1 else ''}. {model.status_}"])
+    said = options.spoken(model.status_)
+    return "\n".join([*lines, f"Chosen: {model.n_components_} component{'s' if model.n_components_ > 1 else ''}. {said}"])
 
 
 def _cell(value: float, width: int, digits: int) -> str:

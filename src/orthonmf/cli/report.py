@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import nullcontext
+from json import loads
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,10 +14,10 @@ from ..exceptions import InvalidInputError
 from ..io.apart import read_names
 from ..report import write_report
 from . import _options as options
-from ._data import source, taken
+from ._data import Taken, source, taking
 from ._folder import alone
 from ._model import MODEL, load, matched, names_checked
-from ._output import base_name, check_file, say
+from ._output import as_json, base_name, check_file, say
 from ._progress import working
 from .fit import FORMS, REPORT, SUMMARY, tables
 
@@ -26,7 +26,9 @@ EXAMPLES = options.examples(
 )
 
 
+@taking
 def report(
+    *,
     folder: Annotated[Path, typer.Argument(help="Folder that fit wrote.", metavar="DIR", readable=False)],
     data: Annotated[
         Path | None,
@@ -36,23 +38,19 @@ def report(
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading; by default the name of the data.")] = None,
     out: Annotated[Path | None, typer.Option(help="File for the report; by default report.html in DIR.")] = None,
-    key: options.Key = None,
-    drop: options.Drop = None,
-    keep: options.Keep = None,
-    id_column: options.IdColumn = None,
-    names: options.Names = None,
-    transpose: options.Transpose = False,
+    wanted: Taken,
     force: options.Force = False,
+    json: options.Json = False,
 ) -> None:
     """Make the report of a fit again: one HTML file that opens anywhere, from the model and the names beside it, and the data if given."""
     if not folder.is_dir():
         raise InvalidInputError(f"{folder} is not a folder; expected one that orthonmf fit wrote.")
-    wanted = taken(key=key, drop=drop, keep=keep, id_column=id_column, names=names, transpose=transpose)
     path = folder / REPORT if out is None else out
     inputs = [folder / name for name in (MODEL, SUMMARY, *(tables(form)[-1] for form in FORMS))]
     with alone(folder) if out is None else nullcontext():
         check_file(path, force=force, inputs=inputs if data is None else [*inputs, data])
         model, summary = load(folder), _summary(folder)
+        heading = title or str(summary.get("data", base_name(folder)))
         X = None if data is None else matched(model, wanted.read(data), source(data)).X
         with names_checked(), working("writing the report"):
             write_report(
@@ -61,10 +59,10 @@ def report(
                 X=X,
                 item_names=_item_names(folder, len(model.labels_)),
                 feature_names=getattr(model, "feature_names_in_", None),
-                title=title or str(summary.get("data", base_name(folder))),
+                title=heading,
                 provenance=_texts(summary.get("provenance")),
             )
-    say(visible(f"Written: {path}"))
+    say(as_json({"title": heading, "files": [str(path)]}) if json else visible(f"Written: {path}"))
 
 
 def _item_names(folder: Path, n_items: int) -> Any:
@@ -81,7 +79,7 @@ def _item_names(folder: Path, n_items: int) -> Any:
 def _summary(folder: Path) -> dict[str, Any]:
     """What the fit wrote of itself; nothing where that is not there, or none of ours."""
     try:
-        found = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+        found = loads((folder / SUMMARY).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -15,7 +15,7 @@ from ..experiments import criticals, figures, render, runner, table1, table2
 from ..experiments.store import Record, Store, Task
 from . import _options as options
 from ._folder import alone
-from ._output import say
+from ._output import as_json, say
 from ._progress import bar
 
 EXAMPLES = options.examples(
@@ -44,11 +44,12 @@ def reproduce(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for tables, figures and finished cells.")] = Path("reproduced"),
     fresh: Annotated[bool, typer.Option("--fresh", help="Run finished cells again.")] = False,
+    json: options.Json = False,
 ) -> None:
     """Reproduce a table or a figure of the paper, each number beside the printed one. What is finished is not run again."""
     check_drawing()
     if runs < 1:
-        raise InvalidInputError(f"runs={runs} is not usable; expected at least 1.")
+        raise InvalidInputError(f"--runs {runs} is not usable; expected at least 1.")
 
     def records(tasks: list[Task]) -> list[Record]:
         with bar(len(tasks)) as report:
@@ -58,15 +59,18 @@ def reproduce(
     with alone(out):
         if what in (What.table1, What.all):
             table = table1.table(records(table1.tasks(datasets=words(datasets), methods=words(methods), runs=runs)))
-            paths += shown(table, out) + figures.write_error_seconds(table.data, out)
+            paths += shown(table, out, json=json) + figures.write_error_seconds(table.data, out)
         if what in (What.table2, What.all):
-            paths += shown(table2.table(records(table2.tasks())), out)
+            paths += shown(table2.table(records(table2.tasks())), out, json=json)
         if what in (What.criticals, What.all):
             found = criticals.readings()
-            paths += shown(criticals.table(found), out) + figures.write_criticals(found, out) + figures.write_bifurcation(out)
+            paths += shown(criticals.table(found), out, json=json) + figures.write_criticals(found, out) + figures.write_bifurcation(out)
         if what in (What.metagenes, What.all):
             paths += figures.write_metagenes(out)
-    say("\n".join(["Written:", *(visible(f"  {path}") for path in paths)]))
+    if json:
+        say(as_json({"what": what, "files": [str(path) for path in paths]}))
+    else:
+        say("\n".join(["Written:", *(visible(f"  {path}") for path in paths)]))
 
 
 def check_drawing() -> None:
@@ -80,7 +84,8 @@ def words(values: str | None) -> list[str] | None:
     return None if values is None else [value for value in values.split(",") if value]
 
 
-def shown(table: render.Table, out: Path) -> list[Path]:
-    """Print a table and write all its forms."""
-    say(render.plain(table) + "\n")
+def shown(table: render.Table, out: Path, *, json: bool) -> list[Path]:
+    """Print a table, unless one object is to be printed, and write all its forms."""
+    if not json:
+        say(render.plain(table) + "\n")
     return render.write(table, out)

@@ -9,7 +9,7 @@ import typer
 
 from ..model.certificate import Certificate
 from . import _options as options
-from ._data import source, taken
+from ._data import Taken, source, taking
 from ._model import load, matched, names_checked
 from ._output import as_json, say, warn
 
@@ -20,19 +20,15 @@ FAILED = 3
 SAME = 1e-5
 
 
+@taking
 def verify(
+    *,
     model: options.Model,
     data: options.Data,
-    key: options.Key = None,
-    drop: options.Drop = None,
-    keep: options.Keep = None,
-    id_column: options.IdColumn = None,
-    names: options.Names = None,
-    transpose: options.Transpose = False,
+    wanted: Taken,
     json: options.Json = False,
 ) -> None:
     """Recompute every claim about a model from the data it was fitted on. Ends with exit code 3 when one fails."""
-    wanted = taken(key=key, drop=drop, keep=keep, id_column=id_column, names=names, transpose=transpose)
     loaded = load(model)
     matrix = matched(loaded, wanted.read(data), source(data))
     if loaded.orthogonal == "samples" and len(loaded.labels_) != matrix.X.shape[0]:

@@ -102,6 +102,8 @@ class Distortion(ABC):
     ----------
     origin : ndarray of shape (1, n_coordinates)
         The centre at the reference.
+    measure : Measure
+        What the error of an approximation is.
     """
 
     #: What items have in common that are at no distance from one centre.
@@ -123,19 +125,13 @@ class Distortion(ABC):
 
     def __init__(self, ref: Array) -> None:
         self.ref = ref
+        self.measure = self._measure()
         # A direction has one coordinate more, along the reference, which comes first.
         self.origin = np.concatenate([np.ones(int(self.scaled)), np.zeros(len(ref))])[None]
         self.origin.flags.writeable = False
 
-    @property
-    def measure(self) -> Measure:
-        """What the error of an approximation is."""
+    def _measure(self) -> Measure:
         return Squared()
-
-    @property
-    def ref_size(self) -> float:
-        """How large the reference is, in units of a distance."""
-        return float(np.dot(self.ref, self.ref))
 
     @classmethod
     @abstractmethod

@@ -23,7 +23,7 @@ import numpy as np
 
 from .._common.arithmetic import relative_entropy
 from .._common.typing import Array, Labels
-from ..engines.base import Engine, RawRows, Rows, weighted_mean
+from ..engines.base import Engine, RawRows, Rows, as_counts, weighted_mean
 from ..passes.state import State, Stats
 from .base import FlowCost, Flowing, Items, Moving, Pairs, Splitting, each_center
 from .few import DivergenceCost
@@ -35,9 +35,9 @@ LEAST = 1e-9
 # Of the reference, this share is even over all features: none is 0, so that also what no item of a fit had can be met later.
 EVEN = 1e-3
 # Exponents of a moved centre stay below this: beyond, it costs everything anyway.
-MAX_EXPONENT = 150.0
+LARGEST_EXPONENT = 150.0
 # Sets of centres whose logarithms are kept: those of both halves of all components are needed by turns.
-KEPT = 2
+LOGARITHMS_KEPT = 2
 
 
 class Poisson(Splitting, Moving, Flowing):
@@ -58,13 +58,8 @@ class Poisson(Splitting, Moving, Flowing):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.ref,)
 
-    @property
-    def measure(self) -> Deviance:
-        return Deviance(self._least)
-
-    @property
-    def ref_size(self) -> float:
-        return float(self.ref.sum())
+    def _measure(self) -> Deviance:
+        return Deviance(LEAST * self.ref)
 
     @classmethod
     def about(cls, mean: Array) -> Poisson:
@@ -77,7 +72,7 @@ class Poisson(Splitting, Moving, Flowing):
         return cls.about(weighted_mean(engine))
 
     def items(self, raw: RawRows, weight: Array) -> Items:
-        return Items(self._rows(raw), raw.sums(), self._away(raw, np.ones(len(raw))), weight, self, renew=self._rows)
+        return Items(self._rows(raw), as_counts(raw).sums(), self._away(raw, np.ones(len(raw))), weight, self, renew=self._rows)
 
     def _rows(self, raw: RawRows) -> Rows:
         """What is seen of the items."""
@@ -85,7 +80,7 @@ class Poisson(Splitting, Moving, Flowing):
 
     def _away(self, raw: RawRows, scale: Array) -> Array:
         """D(x ‖ scale · g)."""
-        return raw.divergence(scale, np.zeros(len(raw), dtype=np.intp), self.ref[None], self._least)
+        return as_counts(raw).divergence(scale, np.zeros(len(raw), dtype=np.intp), self.ref[None], self._least)
 
     def points(self, items: Items, index: Any) -> Array:
         return np.sqrt(2 * np.atleast_2d(items.rows.take(index)))
@@ -103,7 +98,7 @@ class Poisson(Splitting, Moving, Flowing):
                 return logs, offset
         means = self.to_data(centers)
         logs, offset = np.log(np.maximum(means, self._least) / self.ref), (means - self.ref).sum(axis=1)
-        self._known = ((centers.copy(), logs, offset), *self._known[: KEPT - 1])
+        self._known = ((centers.copy(), logs, offset), *self._known[: LOGARITHMS_KEPT - 1])
         return logs, offset
 
     def pairs(self, items: Items, centers: Array, labels: Labels | None = None) -> Pairs:
@@ -143,7 +138,7 @@ class Poisson(Splitting, Moving, Flowing):
 
     def _exponent(self, centers: Array, directions: Array, step: Array) -> Array:
         """tη / 2."""
-        return np.minimum(step[:, None] * directions * self._inverse(centers), MAX_EXPONENT)
+        return np.minimum(step[:, None] * directions * self._inverse(centers), LARGEST_EXPONENT)
 
     def projections(self, items: Items, centers: Array, directions: Array) -> Array:
         # x·η
@@ -223,13 +218,13 @@ class Profile(Poisson):
         return cls(ref / ref.sum())
 
     def items(self, raw: RawRows, weight: Array) -> Items:
-        size = raw.sums()
+        size = as_counts(raw).sums()
         # A zero item has no profile: it weighs nothing and is at distance 0 from every centre.
         some = (size > 0).astype(np.float64)
         return Items(self._rows(raw), some, self._away(raw, size) * _inverse(size), weight * size, self, renew=self._rows)
 
     def _rows(self, raw: RawRows) -> Rows:
-        return raw.framed(_inverse(raw.sums()), np.zeros(len(raw)), np.zeros(len(self.ref)))
+        return raw.framed(_inverse(as_counts(raw).sums()), np.zeros(len(raw)), np.zeros(len(self.ref)))
 
     def pairs(self, items: Items, centers: Array, labels: Labels | None = None) -> Pairs:
         # KL(x̂‖c) = KL(x̂‖g) − x̂·log(c/g)

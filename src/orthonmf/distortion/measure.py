@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._common.typing import Array, Labels
-from ..engines.base import RawRows
+from ..engines.base import RawRows, as_counts
 
 
 class Measure(ABC):
@@ -38,6 +38,10 @@ class Measure(ABC):
         """The best scale of items of this size, with these inner products with their centres (as in ``Pairs``)."""
 
     @abstractmethod
+    def length(self, ref: Array) -> float:
+        """How large a reference is, in units of a distance."""
+
+    @abstractmethod
     def error(self, cost: float) -> float:
         """cost**(1/power)."""
 
@@ -59,6 +63,9 @@ class Squared(Measure):
     def scale(self, inner: Array, size: Array) -> Array:
         return inner * np.sqrt(size)
 
+    def length(self, ref: Array) -> float:
+        return float(np.dot(ref, ref))
+
     def error(self, cost: float) -> float:
         return float(np.sqrt(cost))
 
@@ -76,13 +83,16 @@ class Deviance(Measure):
     rooted = True
 
     def residual(self, raw: RawRows, scale: Array, labels: Labels, components: Array) -> Array:
-        return raw.divergence(scale, labels, components, self.least)
+        return as_counts(raw).divergence(scale, labels, components, self.least)
 
     def size(self, raw: RawRows) -> Array:
-        return raw.sums()
+        return as_counts(raw).sums()
 
     def scale(self, inner: Array, size: Array) -> Array:
         return size
+
+    def length(self, ref: Array) -> float:
+        return float(ref.sum())
 
     def error(self, cost: float) -> float:
         return float(cost)

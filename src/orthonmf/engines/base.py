@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from functools import reduce as fold
 from itertools import pairwise
 from operator import add
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
 from .._common.typing import Array, Labels
 from ..exceptions import IntegrityError
-from ..passes.base import GIVEN_WEIGHT, INDEX, Columns, Found, Pass
+from ..passes.base import GIVEN_WEIGHT, INDEX, Columns, Found, Pass, host
 from ..passes.raw import Digest, DigestSums, Energy, FirstSums, Scalar, Total, WeightedSum
 from .threads import ThreadTeam
 
@@ -85,6 +85,19 @@ class RawRows(Protocol):
     def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
         """Squared norms of x − scale · components[labels] by explicit subtraction in float64, shape (block,)."""
 
+    def gram(self, weight: Array, ref: Array | None) -> Array:
+        """Σ weight_i (x_i − ref)(x_i − ref)ᵀ in float64, shape (n_dims, n_dims)."""
+
+    def inner(self, labels: Labels, centers: Array) -> Array:
+        """x · centers[labels], item by item, accumulated in float64, shape (block,)."""
+
+    def keys(self) -> Array:
+        """One 64-bit number per item, equal for equal items."""
+
+
+class CountRows(RawRows, Protocol):
+    """The same with what counts need beside."""
+
     def sums(self) -> Array:
         """Σ x of every item in float64, shape (block,)."""
 
@@ -103,14 +116,10 @@ class RawRows(Protocol):
     def rooted(self) -> RawRows:
         """The square roots of the items."""
 
-    def gram(self, weight: Array, ref: Array | None) -> Array:
-        """Σ weight_i (x_i − ref)(x_i − ref)ᵀ in float64, shape (n_dims, n_dims)."""
 
-    def inner(self, labels: Labels, centers: Array) -> Array:
-        """x · centers[labels], item by item, accumulated in float64, shape (block,)."""
-
-    def keys(self) -> Array:
-        """One 64-bit number per item, equal for equal items."""
+def as_counts(raw: RawRows) -> CountRows:
+    """Items as counts: every engine has them."""
+    return cast(CountRows, raw)
 
 
 @dataclass(frozen=True)
@@ -307,6 +316,10 @@ class Engine(ABC):
         """An array of this process, (n_items, …), as a column."""
         return values
 
+    def shown(self, column: Any, dtype: Any) -> Any:
+        """A column of numbers of this type as the user gets it: an array of this process, unless the items are too many for one."""
+        return host(column)
+
     def _seen(self, frame: Framing | None, work: Pass, columns: Columns, where: slice) -> tuple[Any, Columns]:
         """Of one block, what a pass sees: its items in a frame, or as they were given where that is None, and the columns that it reads."""
         items: Any = None
@@ -451,11 +464,13 @@ def sample(engine: Engine, n_items: int, seed: int) -> Engine:
 
 def sampled(engine: Engine, n_items: int, seed: int) -> Labels:
     """A fixed random sample of the places of weighted items, in their order."""
-    candidates = np.arange(engine.n_items) if engine.weight is None else np.flatnonzero(engine.weight > 0)
-    if len(candidates) > n_items:
-        chosen = np.random.default_rng(seed).choice(len(candidates), n_items, replace=False)
-        candidates = candidates[np.sort(chosen)]
-    return candidates
+    weighted = None if engine.weight is None else np.flatnonzero(engine.weight > 0)
+    n_weighted = engine.n_items if weighted is None else len(weighted)
+    if n_weighted > n_items:
+        chosen = np.sort(np.random.default_rng(seed).choice(n_weighted, n_items, replace=False))
+    else:
+        chosen = np.arange(n_weighted)
+    return chosen if weighted is None else weighted[chosen]
 
 
 # Numbers from which the median is taken: it need not be exact, only in the midst of the items.

@@ -20,10 +20,14 @@ from ..passes.base import GIVEN_WEIGHT, INDEX, Columns, Found, Pass
 from ..sources import FEW_BYTES
 from ..sources.chunked import Chunked
 from . import engine_class
-from .base import Engine, Framing, RawRows, in_chunks
+from .base import BLIND, Engine, Framing, RawRows, in_chunks
 from .layout import automatic
-from .remote import Answer, Order, Part, Recipe, Sight, computed
+from .remote import Answer, Order, Part, Recipe, Shown, Sight, computed, packed, unpacked
 from .threads import ThreadTeam
+
+# Items whose labels, scales and margins come to this process at the end: 16 bytes each of float32 data, 512 MiB in all, and some 40 on
+# the way. Those of more are arrays of dask, found again from the centres when they are asked for, which takes a pass each time.
+BROUGHT_ITEMS = 1 << 25
 
 
 class DaskColumn:
@@ -35,6 +39,33 @@ class DaskColumn:
     def host(self) -> Array:
         """The column as one array of this process."""
         return self._engine.fetched(self.recipe)
+
+
+class Blocks:
+    """The places of the blocks of all items, which are too many for a list where the items are.
+
+    Parameters
+    ----------
+    chunks : ndarray of shape (n_chunks + 1,)
+    size : int
+        Items of a block; the last of a chunk has fewer.
+    """
+
+    def __init__(self, chunks: Labels, size: int) -> None:
+        self._chunks, self._size = chunks, size
+        self._first = np.append(0, np.cumsum(-(-np.diff(chunks) // size)))
+
+    def __len__(self) -> int:
+        return int(self._first[-1])
+
+    def __getitem__(self, number: int) -> slice:
+        chunk = int(np.searchsorted(self._first, number, "right")) - 1
+        start = int(self._chunks[chunk] + (number - self._first[chunk]) * self._size)
+        return slice(start, min(start + self._size, int(self._chunks[chunk + 1])))
+
+    def __iter__(self) -> Iterator[slice]:
+        for begin, stop in pairwise(self._chunks.tolist()):
+            yield from (slice(start, min(start + self._size, stop)) for start in range(begin, stop, self._size))
 
 
 class HeldColumn:
@@ -93,6 +124,8 @@ class DaskEngine(Engine):
     # -- passes -----------------------------------------------------------------------------------------------------------------
 
     def run(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Found:
+        if self._near and frame is BLIND:  # all that it reads is here
+            return super().computed(frame, work, columns)
         began = self.team.clock()
         recipe = self._recipe(frame, work, columns or {})
         joined: dict[str, Any] = {}
@@ -111,6 +144,8 @@ class DaskEngine(Engine):
         return found
 
     def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
+        if self._near and frame is BLIND:
+            return super().stream(frame, work, columns)
         recipe = self._recipe(frame, work, columns or {})
         return ((where, Found(each.total, each.columns)) for where, each in self._answers(replace(recipe, name="*")))
 
@@ -120,6 +155,15 @@ class DaskEngine(Engine):
         for where, answer in self._answers(recipe, totals=False):
             self._join(joined, recipe.name, where, answer.columns[recipe.name])
         return joined[recipe.name]
+
+    def shown(self, column: Any, dtype: Any) -> Any:
+        if not isinstance(column, DaskColumn) or self.n_items <= BROUGHT_ITEMS:
+            return super().shown(column, dtype)
+        recipe = column.recipe.unweighted
+        places = np.column_stack([np.arange(len(self.chunks) - 1), self.chunks[:-1], np.diff(self.chunks)])
+        return self._data.later(
+            recipe.name, Shown(self._fit, self.n_dims, recipe, dict(zip(self._data.numbers, places.tolist(), strict=True))), dtype
+        )
 
     def near(self) -> Engine:
         """Few items in this process; else the same, with columns that are."""
@@ -147,14 +191,14 @@ class DaskEngine(Engine):
         orders = [
             (
                 Order(self._fit, number, start, stop - start, self.n_dims, recipe, parts, totals),
-                *(each[start:stop] if isinstance(each, np.ndarray) else each for each in arrays),
+                *(packed(each[start:stop]) if isinstance(each, np.ndarray) else each for each in arrays),
             )
             for number, (start, stop) in enumerate(borders)
         ]
         name, heavy = type(recipe.work).__name__.lower(), recipe.name == "*"
         for border, answer in zip(borders, self._data.map(name, computed, orders, self.team.check, heavy=heavy), strict=True):
             self._compare(answer.arithmetic)
-            yield slice(*border), answer
+            yield slice(*border), replace(answer, columns={name: unpacked(values) for name, values in answer.columns.items()})
 
     def _recipe(self, frame: Framing | None, work: Pass, columns: Columns) -> Recipe:
         read = {name: columns[name] for name in work.reads if name not in (INDEX, GIVEN_WEIGHT)}
@@ -175,7 +219,7 @@ class DaskEngine(Engine):
             if array() is values and (known := sent()) is not None:
                 return known
         part = Part(f"{next(self._numbers)}")
-        self._arrays[part] = self._data.hold(values)
+        self._arrays[part] = self._data.hold(packed(values))
         self._sent = [each for each in self._sent if each[1]() is not None] + [(ref(values), ref(part))]
         return part
 
@@ -221,6 +265,9 @@ class DaskEngine(Engine):
         self._arithmetic.add(arithmetic)
 
     # -- items in this process --------------------------------------------------------------------------------------------------
+
+    def _slices(self, size: int) -> Any:
+        return Blocks(self.chunks, size)
 
     def select(self, index: Labels) -> Engine:
         weight = None if self.weight is None else self.weight[index]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from threading import Lock
@@ -109,6 +109,13 @@ class Recipe:
     frame_key: str
     work: Pass
     columns: Mapping[str, Any]
+
+    @property
+    def unweighted(self) -> Recipe:
+        """The same without the weights and sizes of items, for a column that does not depend on them."""
+        sight = replace(self.sight, key=f"{self.sight.key} without weights", weight=None, size=None)
+        columns = {name: each if isinstance(each, Part) else each.unweighted for name, each in self.columns.items()}
+        return replace(self, sight=sight, columns=columns)
 
     @property
     def parts(self) -> set[Part]:
@@ -236,7 +243,7 @@ class _Chunk:
 
     def __init__(self, block: Any, order: Order, parts: tuple[Array, ...], memory: _Remembered, team: ThreadTeam) -> None:
         self._block, self._order, self._memory, self._team = block, order, memory, team
-        self._parts = dict(zip(order.parts, parts, strict=True))
+        self._parts = dict(zip(order.parts, map(unpacked, parts), strict=True))
         self._rows: Any = None
 
     def found(self, recipe: Recipe) -> Found:
@@ -284,7 +291,45 @@ def computed(block: Any, order: Order, *parts: Array) -> Answer:
             sent = found.columns if recipe.name == "*" else {}
         else:
             found, sent = Found(None), {recipe.name: chunk.column(recipe)}
-        return Answer(found.total, sent, tuple(found.columns), arithmetic())
+        packed_columns = {name: packed(values) for name, values in sent.items()}
+        return Answer(found.total, packed_columns, tuple(found.columns), arithmetic())
+
+
+def packed(values: Array) -> Array:
+    """Numbers as they travel: those that are whole and not negative, as labels are, in the fewest bytes."""
+    if values.dtype != np.intp or not values.size or values.min() < 0:
+        return values
+    return values.astype(np.min_scalar_type(int(values.max())))
+
+
+def unpacked(values: Array) -> Array:
+    """What ``packed`` made this of: no pass has whole numbers without a sign, but keys of eight bytes."""
+    return values.astype(np.intp) if values.dtype.kind == "u" and values.dtype.itemsize < 8 else values
+
+
+class Shown:
+    """A column as a function of a chunk, for an array of dask that is computed when it is asked for.
+
+    It is no dataclass: dask would look into one.
+
+    Parameters
+    ----------
+    fit, n_dims, recipe
+        As in ``Order``.
+    places : dict of int to list of int
+        By the number of the chunk in X: that among those with items, its first item, and how many.
+    """
+
+    def __init__(self, fit: str, n_dims: int, recipe: Recipe, places: Mapping[int, list[int]]) -> None:
+        self._fit, self._n_dims, self._recipe, self._places = fit, n_dims, recipe, places
+
+    def __call__(self, block: Any, dtype: Any, block_id: tuple[int, ...]) -> Array:
+        """The part of one chunk."""
+        if block_id[0] not in self._places:
+            return np.zeros(0, dtype)
+        number, first, n_items = self._places[block_id[0]]
+        order = Order(self._fit, number, first, n_items, self._n_dims, self._recipe, totals=False)
+        return unpacked(computed(block, order).columns[self._recipe.name])
 
 
 @cache

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from .._common.typing import Array, Labels
+from .._common.typing import Array
 from ..distortion.base import Distortion, Metric
-from ..engines.base import Engine, doubled
+from ..engines.base import BLIND, Engine, doubled
 from ..passes.audit import Audit, AuditSums
 from ..passes.base import Found
+from ..passes.columns import SignCounts, Signs
 from ..passes.hard import Margins
 from ..passes.raw import Residual, Scalar
 from ..search.bounded.assigner import Bounded, ItemCosts, load_gap
@@ -52,9 +53,9 @@ class Certificate:
     counts : tuple of int
         Items in each component.
     error : float
-        ‖X − T C‖_F, weighted, by explicit residuals.
+        ‖X − T C‖_F, weighted, by explicit residuals; of counts, the divergence of X from T C.
     relative_error : float
-        error / ‖X‖_F.
+        error / ‖X‖_F; of counts, error / Σ X.
     lower_bound : float or None
         No factorisation of this rank and scaling has a smaller error (Eckart–Young, about the mean for scaling "none"); None when it was
         too large to compute, or there was no time left for it.
@@ -76,7 +77,7 @@ class Certificate:
     scale_gap : float
         What better scales of the items would still gain, as a fraction of the squared error.
     norm : float
-        ‖X‖_F, weighted.
+        ‖X‖_F, weighted; of counts, Σ X.
     misplaced : int
         Items that are nearer to another component by more than rounding, where each should be in its nearest.
     contradiction : str or None
@@ -200,8 +201,8 @@ class Claim:
 
     Attributes
     ----------
-    labels : ndarray of shape (n_items,)
-    scale : ndarray of shape (n_items,)
+    labels : ndarray or column of shape (n_items,)
+    scale : ndarray or column of shape (n_items,)
         The item is approximated by scale · components[label].
     components : ndarray of shape (n_components, n_dims)
         Nonnegative, float64.
@@ -216,8 +217,8 @@ class Claim:
         Whether the centres are sums over the items, with the rounding of such a sum: those of features are, X Cᵀ.
     """
 
-    labels: Labels
-    scale: Array
+    labels: Any
+    scale: Any
     components: Array
     nonzeros_per_item: int
     eps: float
@@ -266,7 +267,7 @@ def certify(
         loads=None if engine.size is None else tuple(loads(engine, claim.labels, n_components).tolist()),
         scale_gap=_beyond(audit.residual - float(audit.cost.sum()), rounding, audit),
         stationarity=float(_steps(exact, distortion, claim, centers, audit).max()),
-        nonnegative=bool((claim.components >= 0).all() and (claim.scale >= 0).all()),
+        nonnegative=bool((claim.components >= 0).all() and _no_negative(exact, claim.scale)),
         conservation=abs(float(audit.mass.sum()) - audit.weight) / audit.weight if audit.weight > 0 else 0.0,
         norm=distortion.measure.error(audit.energy),
         misplaced=audit.misplaced if claim.nearest else 0,
@@ -276,6 +277,11 @@ def certify(
         return replace(found, gap=_beyond(audit.gain, rounding, audit))
     proven = _bounded_gap(exact, distortion, claim, centers, bounds, prices)
     return replace(found, gap=proven if np.isinf(proven) else _beyond(proven * audit.residual, rounding, audit))
+
+
+def _no_negative(engine: Engine, scale: Any) -> bool:
+    found: SignCounts = engine.run(BLIND, Signs(), {"values": engine.hold(scale)}).total
+    return found.negative == 0
 
 
 def error_of(engine: Engine, distortion: Distortion, claim: Claim) -> float:

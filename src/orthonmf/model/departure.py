@@ -14,6 +14,7 @@ from ..distortion import loss_of
 from ..distortion.base import Distortion
 from ..engines.base import Engine, doubled, mean_size
 from ..exceptions import InfeasibleCapacityError, InvalidInputError
+from ..passes.base import host
 from ..passes.hard import MeanReach, Reach
 from ..search.bounded.bounds import Bounds, n_bounds, parse_bounds, parse_loads
 from .certificate import CONSERVED, GAP, STATIONARY, Certificate
@@ -121,7 +122,7 @@ def _of_record(model: Any, found: Certificate) -> Iterator[str]:
 def _of_margins(model: Any, engine: Engine) -> Iterator[str]:
     if model.margin_ is None:  # of a model that an older version wrote
         return
-    given = model._margins(engine, model.labels_)
+    given = host(model._margins(engine, model.labels_))
     if not np.allclose(model.margin_, given, rtol=0, atol=max(SAME, STORED_ROUNDINGS * float(np.finfo(model.margin_.dtype).eps))):
         yield "margin_ is not what the data and components_ give"
 
@@ -131,7 +132,7 @@ def _of_items(model: Any, engine: Engine) -> Iterator[str]:
     if model.orthogonal == "features":
         return
     factors, kind = model._factors, np.finfo(model.components_.dtype)
-    scale = factors.assign(engine, model.labels_).scale
+    scale = host(factors.assign(engine, model.labels_).scale)
     if loss_of(model).scaled and not np.allclose(
         model.scale_, scale, rtol=STORED_ROUNDINGS * float(kind.eps), atol=float(kind.smallest_subnormal)
     ):

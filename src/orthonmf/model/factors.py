@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._common.arithmetic import shifted
 from .._common.typing import Array, Labels
 from ..distortion import Distortion
 from ..engines.base import BLIND, Engine, doubled
 from ..passes.base import host
-from ..passes.columns import Belongings, ByLabel
+from ..passes.columns import Belongings, ByLabel, Converted, Relabelled, Renamed, Sizes
 from ..passes.raw import Inner, LabelSums, Sums
 from ..search.factorize import Result
 from ..search.partition import nearest_pass
@@ -40,10 +39,10 @@ def one_per_row(values: Array, labels: Labels, n_components: int, *, sparse: boo
 
 @dataclass(frozen=True)
 class Assigned:
-    """Component and scale of each item: x_i ≈ scale_i · center of its component."""
+    """Component and scale of each item: x_i ≈ scale_i · center of its component; columns of an engine."""
 
-    labels: Labels
-    scale: Array
+    labels: Any
+    scale: Any
 
 
 @dataclass(frozen=True)
@@ -95,8 +94,8 @@ class Factors:
         """Component (the nearest, unless given) and scale of each item of an engine on samples, in the units of X."""
         labels = self.nearest(engine) if labels is None else labels
         if not self.loss.scaled:
-            return Assigned(host(labels), (1 / p_root(self.weight, self.loss.power))[host(labels)])
-        return Assigned(host(labels), shifted(_inner(engine, self.sample_centers(engine), labels, self.loss), -engine.shift))
+            return Assigned(labels, looked_up(engine, 1 / p_root(self.weight, self.loss.power), labels))
+        return Assigned(labels, _inner(engine, self.sample_centers(engine), labels, self.loss, -engine.shift))
 
     def mapped(self, X: Any) -> Array:
         """T of samples where features are assigned: X Cᵀ, or of counts the sums over the features of each component."""
@@ -118,9 +117,9 @@ class Factors:
         assigned = assigned or self.assign(engine)
         step = float(np.ldexp(float(np.finfo(self.components.dtype).smallest_subnormal), engine.shift))
         if not self.loss.scaled:
-            scale = np.ones(engine.n_items)
+            scale = looked_up(engine, np.ones(len(self.components)), assigned.labels)
             return Claim(assigned.labels, scale, self.sample_centers(engine), 1, self._eps(engine), center_step=step, nearest=nearest)
-        scale = shifted(assigned.scale.astype(np.float64), engine.shift)
+        scale = converted(engine, assigned.scale, np.float64, engine.shift)
         return Claim(assigned.labels, scale, self.sample_centers(engine), 1, self._eps(engine), scale_step=step, nearest=nearest)
 
     def _eps(self, engine: Engine) -> float:
@@ -167,7 +166,7 @@ def _feature_values(engine: Engine, centers: Array, labels: Labels, loss: type[D
     """The one nonzero of each column of C, with C Cᵀ = I, or of counts with rows of unit sum."""
     if not loss.scaled:
         return 1 / p_root(weight, loss.power)[labels]
-    values = _inner(engine, centers, labels, loss)
+    values = host(_inner(engine, centers, labels, loss))
     size = np.bincount(labels, np.square(values) if loss.power == 2 else values, len(weight))
     size = np.sqrt(size) if loss.power == 2 else size
     # Zero items have no direction: a component of nothing else spreads evenly, and reconstructs zero.
@@ -175,14 +174,27 @@ def _feature_values(engine: Engine, centers: Array, labels: Labels, loss: type[D
     return np.where(size[labels] > 0, values / np.where(size > 0, size, 1.0)[labels], even[labels])
 
 
-def _inner(engine: Engine, centers: Array, labels: Any, loss: type[Distortion]) -> Array:
-    """The scale of each item: x_i · center of its component, or Σ x_i, in float64 and the units of the engine, shape (n_items,)."""
-    inner = (
-        doubled(engine)
-        .run(None, Inner(centers if loss.power == 2 else np.ones_like(centers)), {"labels": engine.hold(labels)})
-        .columns["inner"]
-    )
-    return np.maximum(host(inner), 0.0)
+def _inner(engine: Engine, centers: Array, labels: Any, loss: type[Distortion], shift: int = 0) -> Any:
+    """The scale of each item: x_i · center of its component, or Σ x_i, in float64 and the units of the engine times 2**shift."""
+    work = Inner(centers if loss.power == 2 else np.ones_like(centers), shift)
+    return doubled(engine).run(None, work, {"labels": engine.hold(labels)}).columns["inner"]
+
+
+def looked_up(engine: Engine, values: Array, labels: Any) -> Any:
+    """values[label] of every item, as a column."""
+    return engine.run(BLIND, Renamed(values), {"labels": engine.hold(labels)}).columns["labels"]
+
+
+def converted(engine: Engine, values: Any, dtype: Any, shift: int = 0) -> Any:
+    """The values of all items in another type, times 2**shift, as a column."""
+    return engine.run(BLIND, Converted(dtype, shift), {"values": engine.hold(values)}).columns["values"]
+
+
+def sizes(engine: Engine, labels: Any, n_components: int) -> Labels:
+    """How many items each component has."""
+    nothing = np.zeros(0, dtype=np.intp)
+    found: Sizes = engine.run(BLIND, Relabelled(nothing, nothing, n_components), {"labels": engine.hold(labels)}).total
+    return found.sizes
 
 
 def _label_sums(engine: Engine, values: Array, labels: Labels, n_components: int) -> Array:

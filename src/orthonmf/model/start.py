@@ -73,6 +73,8 @@ def _of_numbers(model: Any, values: Any, engine: Engine) -> Start:
 
 def _start(model: Any, centers: Array, engine: Engine) -> Start:
     """From centres in the units of X."""
+    if model.loss != "frobenius":
+        raise InvalidInputError(f"init holds centres; with loss={model.loss!r} expected labels, such as those that a model predicts.")
     if centers.shape[1] != engine.n_dims:
         raise InvalidInputError(f"init has {centers.shape[1]} columns, X has {engine.n_dims} features; expected one column per feature.")
     usable = np.isfinite(centers) & (centers >= 0)

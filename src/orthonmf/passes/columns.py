@@ -3,23 +3,56 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from .._common.arithmetic import shifted
 from .._common.typing import Array, Labels
 from .base import GIVEN_WEIGHT, INDEX, Additive, Columns, Count, Found
 
 
 @dataclass(frozen=True)
 class Renamed:
-    """Column ``labels``: label j becomes names[j]."""
+    """Column ``labels``: label j becomes names[j], which need not be a label."""
 
-    names: Labels
+    names: Array
     reads: ClassVar = ("labels",)
 
     def __call__(self, items: None, columns: Columns) -> Found:
         return Found(Count(len(columns["labels"])), {"labels": self.names[columns["labels"]]})
+
+
+@dataclass(frozen=True)
+class Converted:
+    """Column ``values``: the same in another type, times 2**shift."""
+
+    dtype: Any
+    shift: int = 0
+    reads: ClassVar = ("values",)
+
+    def __call__(self, items: None, columns: Columns) -> Found:
+        values = columns["values"].astype(self.dtype)
+        return Found(Count(len(values)), {"values": shifted(values, self.shift)})
+
+
+@dataclass(frozen=True)
+class SignCounts(Additive):
+    """How many numbers are negative."""
+
+    count: int
+    negative: int
+
+
+@dataclass(frozen=True)
+class Signs:
+    """How many of the values are negative, or no numbers."""
+
+    reads: ClassVar = ("values",)
+
+    def __call__(self, items: None, columns: Columns) -> Found:
+        values = columns["values"]
+        return Found(SignCounts(len(values), len(values) - int(np.count_nonzero(values >= 0))))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from .._common.arithmetic import shifted
 from .._common.typing import Array
 from .base import INDEX, Additive, Columns, Count, Found
 
@@ -144,13 +145,15 @@ def _mixed(bits: Array) -> Array:
 
 @dataclass(frozen=True)
 class Inner:
-    """Column ``inner``: x · the centre of its label, in float64."""
+    """Column ``inner``: x · the centre of its label where that is not negative, in float64, times 2**shift."""
 
     centers: Array
+    shift: int = 0
     reads: ClassVar = ("labels",)
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
-        return Found(Count(len(items.rows)), {"inner": items.rows.inner(columns["labels"], self.centers)})
+        inner = np.maximum(items.rows.inner(columns["labels"], self.centers), 0.0)
+        return Found(Count(len(items.rows)), {"inner": shifted(inner, self.shift)})
 
 
 @dataclass(frozen=True)

@@ -108,5 +108,5 @@ def margins(model: Any) -> str:
         f"lies on its own, 0 where both are as near, below 0 where a bound keeps it out of the nearest. "
         f"{percent(float(np.mean(model.margin_ < UNCLEAR)))} of all {item}s have a margin below {UNCLEAR}."
     )
-    header = ("Component", "Median margin", f"{item.capitalize()}s below {UNCLEAR}", f"How many {item}s have which margin, 0 to 1")
+    header = ("Component", "Median margin", f"{item.capitalize()}s below {UNCLEAR}", "Margins, from 0 to 1")
     return f"<h3>How clear-cut they are</h3><p>{text}</p>" + table(f"How clear the {item}s are", header, rows)

@@ -112,7 +112,7 @@ def _note(x: float, y: float, length: float) -> str:
 
 def curve_picture(key: str, title: str, numbers: Labels, values: Array, model: Any) -> str:
     """One quantity against the number of components, as a line with a dot for each; the numbers that stand out larger."""
-    left, right, base, ceiling = 52.0, WIDTH - 14.0, 232.0, 18.0
+    left, right, base, ceiling = 68.0, WIDTH - 14.0, 232.0, 18.0
     known = np.isfinite(values)
     numbers, values = numbers[known], values[known]
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)

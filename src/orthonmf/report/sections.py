@@ -65,7 +65,7 @@ def key_figures(model: Any) -> str:
     """The four numbers to begin with."""
     proof = model.certificate_
     held = sum(proof.claims.values())
-    verdict = f"all {held} claims hold; not proven: that none is better"
+    verdict = f"all {held} claims hold; {'proven: none is better' if proof.optimal else 'not proven: that none is better'}"
     if not proof.holds:
         verdict = f"{len(proof.claims) - held} of {len(proof.claims)} claims fail"
     sizes = f"{count(min(model.counts_))} to {count(max(model.counts_))}"

@@ -242,7 +242,7 @@ def unproven(model: Any, unclear: float) -> list[str]:
     if proof.bound_ratio is not None:
         best += f" The error is at most {number(_rounded_up(proof.bound_ratio), 4)} times the smallest."
     words = [
-        best,
+        *([] if proof.optimal else [best]),
         "That this number of components is right, or that the parts mean something: the data can speak for that, not prove it.",
         f"That the {item}s in another order, or others of their kind, give the same parts. Partitions with almost the same error can "
         f"differ in many {item}s.{_returning(model)}",

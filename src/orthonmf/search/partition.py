@@ -325,7 +325,7 @@ def item_rounding(engine: Engine, distortion: Distortion) -> float:
     relative = (ITEM_ROUNDINGS * float(np.finfo(engine.given_dtype).eps)) ** 2
     if not (engine.forms_rows and distortion.framed):
         relative = max(relative, NEGLIGIBLE * float(np.finfo(engine.dtype).eps))
-    return relative * distortion.ref_size
+    return relative * distortion.measure.length(distortion.ref)
 
 
 def item_points(engine: Engine, distortion: Distortion, index: Labels) -> Array:

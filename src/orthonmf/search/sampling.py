@@ -61,14 +61,19 @@ def unweighted(sample: Engine) -> Engine:
 
 
 def _drawn(engine: Engine, distortion: Distortion, centers: Array, n_items: int, seed: int) -> Engine:
-    found = engine.run(distortion, Shares(centers))
-    if not found.total.mass.any():
+    share = _shares(engine, distortion, centers)
+    if share is None:
         return engine
-    share = engine.run(BLIND, Share(found.total), found.columns)
     drawn: Pool = engine.run(BLIND, Drawn(seed, _factor(engine, share, n_items)), share.columns).total
     small = engine.select(drawn.items)
     small.weight = block_weight(small, slice(0, small.n_items)) / drawn.values
     return small
+
+
+def _shares(engine: Engine, distortion: Distortion, centers: Array) -> Found | None:
+    """An item's part of all that is drawn from; None where nothing weighs. What it was found from takes 20 bytes an item, and goes."""
+    found = engine.run(distortion, Shares(centers))
+    return engine.run(BLIND, Share(found.total), found.columns) if found.total.mass.any() else None
 
 
 def _factor(engine: Engine, share: Found, expected: int) -> float:

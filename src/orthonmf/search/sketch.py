@@ -69,9 +69,9 @@ def n_directions(n_components: int) -> int:
     return n_components + BUDGET.sketch_directions
 
 
-def wide(engine: Engine, n_components: int) -> bool:
-    """Whether items have so many more dimensions than components that a sketch of them is worth its passes."""
-    return engine.n_dims >= max(BUDGET.sketch_ratio * n_directions(n_components), BUDGET.sketch_dims)
+def wide(engine: Engine, distortion: Distortion, n_components: int) -> bool:
+    """Whether items may be sketched, and have so many more dimensions than components that it is worth its passes."""
+    return distortion.turnable and engine.n_dims >= max(BUDGET.sketch_ratio * n_directions(n_components), BUDGET.sketch_dims)
 
 
 def _orthonormal(vectors: Array) -> Array:

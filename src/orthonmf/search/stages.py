@@ -214,7 +214,7 @@ def _place(job: Job, search: Search) -> Stage:
 
 def _sketchable(job: Job, search: Search, n_components: int) -> bool:
     """Whether free components are sought in a sketch of the items first."""
-    return job.request.refine and search.run.bounds is None and n_components > 1 and wide(job.distinct, n_components)
+    return job.request.refine and search.run.bounds is None and n_components > 1 and wide(job.distinct, job.distortion, n_components)
 
 
 def _sketched(job: Job, search: Search, begin: Stage) -> Stage:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import reduce as fold
 from operator import add
 from typing import Any
+from uuid import uuid4
 
 import dask.array as da
 import numpy as np
@@ -183,6 +184,21 @@ class Chunked:
         """
         calls = [(number, each) for number, each in zip(self.numbers, arguments, strict=True) if each is not None]
         return self._cluster.map(name, function, calls, check, heavy=heavy)
+
+    def later(self, name: str, function: Callable[..., Any], dtype: Any) -> Any:
+        """``function(chunk, dtype, block_id)``, a number of each item, as a dask array that is computed when it is asked for."""
+        lengths = np.zeros(len(self._cluster), dtype=np.int64)
+        lengths[list(self.numbers)] = self.lengths
+        return da.map_blocks(
+            function,
+            self.array,
+            dtype,
+            drop_axis=1,
+            chunks=(tuple(lengths.tolist()),),
+            dtype=dtype,
+            meta=np.empty(0, dtype),
+            name=f"orthonmf-{name}-{uuid4().hex}",
+        )
 
     def hold(self, values: Array) -> Held:
         """An array (n_items, …) of this process as an argument of many calls: each chunk's part is sent once."""

@@ -11,7 +11,7 @@ import scipy.linalg
 
 from ..._common.typing import Array
 from ...distortion.base import Distortion, mean_of
-from ...engines.base import Engine, block_weight, weighted_mean
+from ...engines.base import Engine, as_counts, block_weight, weighted_mean
 from ..budget import BUDGET
 from .edge import Edge, n_signals
 from .unevenness import unevenness
@@ -136,7 +136,7 @@ def standardised(engine: Engine, distortion: Distortion) -> tuple[Engine, Array]
     A count x_a of mean t g_a has the variance t g_a. So x_a / √g_a has the variance t in every dimension, and x_a / (t √g_a) has 1 / t:
     profiles of items of length t = |x|, about √g. An item that is zero has the length 0.
     """
-    raw = engine.rows(slice(0, engine.n_items))
+    raw = as_counts(engine.rows(slice(0, engine.n_items)))
     lengths = raw.sums() if distortion.scaled else np.ones(engine.n_items)
     inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     values = raw.times(inverse, 1 / np.sqrt(distortion.ref))
