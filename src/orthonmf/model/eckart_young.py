@@ -16,9 +16,10 @@ __all__ = ["GRAM_SIDE", "GRAM_WORK", "lower_bound", "smaller_gram"]
 # Largest side of the Gram matrix whose eigenvalues give the bound (a second of work, 32 MiB), and the most multiplications that form it:
 # three seconds of one core. Beyond either there is no bound.
 GRAM_SIDE, GRAM_WORK = 2000, 1e11
-# Numbers of a block of rows from which a part of the Gram matrix is formed: enough that forming it outweighs adding it up, and few enough
-# for a copy or two on each thread. With eight times as many, the bound of a million items took 130 MiB.
-GRAM_BYTES = 4 << 20
+# A block of rows from which a part of the Gram matrix is formed stays in a core's cache, but has this many rows for each column, so that
+# forming the part outweighs adding it up, and is no larger than this, few enough for a copy or two on each thread. A million rows of 64
+# took 0.14 s instead of 0.32 with blocks of 32 MiB, which also held 130 MiB.
+GRAM_BYTES, GRAM_ROWS, MAX_GRAM_BYTES = 1 << 20, 2, 4 << 20
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ def smaller_gram(engine: Engine, ref: Array | None, *, rooted: bool = False) -> 
     """Inner products of the weighted items about ``ref``, or of their dimensions, whichever are fewer; or those of their roots."""
     if engine.n_items < engine.n_dims:
         return _Gram(engine.outer(ref, rooted=rooted), engine.n_dims)
-    blocks = in_blocks(engine, max(GRAM_BYTES // (8 * engine.n_dims), 1))
+    width = 8 * engine.n_dims
+    blocks = in_blocks(engine, max(min(max(GRAM_BYTES // width, GRAM_ROWS * engine.n_dims), MAX_GRAM_BYTES // width), 1))
     found: GramSum = blocks.run(None, Gram(ref, rooted)).total
     return _Gram(found.total, max(where.stop - where.start for where in blocks.slices) + len(blocks.slices))

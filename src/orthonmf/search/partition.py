@@ -172,12 +172,15 @@ def steps(engine: Engine, distortion: Distortion, part: Partition) -> Array:
 def sharpened(engine: Engine, distortion: Distortion, part: Partition) -> Array:
     """The centres of a partition at rest to rounding, for its labels: an alternation stops when the cost no longer falls."""
     centers, stats, before = part.centers, part.stats, np.inf
+    rounding = float(np.finfo(engine.dtype).eps) / 4 * float(np.abs(centers).max())
     for _ in range(BUDGET.sharpening_passes):
         moved = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
         step = float(np.abs(moved - centers).max())
         if step >= before:
             break
         centers, before = moved, step
+        if step <= rounding:
+            break
         stats = labelled_pass(engine, distortion, centers, part.labels)
     return centers
 
