@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from rich.progress import Progress
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
@@ -184,6 +185,10 @@ def test_a_warning_is_a_line(tmp_path, capfd):
 
 def test_a_terminal_sees_beta_and_components(matrix, tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    # The annealing of four samples is over before it is told of, and before the bar is drawn again.
+    monkeypatch.setattr("orthonmf.progress.TOLD_EVERY", 0.0)
+    update = Progress.update
+    monkeypatch.setattr(Progress, "update", lambda *args, **values: update(*args, **{**values, "refresh": True}))
     assert main(["fit", str(matrix), "--out", str(tmp_path / "parts")]) == 0
     err = capfd.readouterr().err
     assert "β" in err

@@ -64,7 +64,7 @@ def test_every_package_that_is_imported_is_declared_and_every_extra_is_used():
         return re.search(rf"^\s*(from|import) {names.get(name, name)}\b|needs\(\"{name}\"", source, re.MULTILINE) is not None
 
     assert all(imported(each) for each in project["dependencies"])
-    extras = {name: each for name, each in project["optional-dependencies"].items() if name not in ("test", "docs", "bench")}
+    extras = {name: each for name, each in project["optional-dependencies"].items() if name not in ("test", "docs", "bench", "recipes")}
     assert [each for some in extras.values() for each in some if not imported(each)] == []
     for package in ("joblib", "threadpoolctl"):
         assert any(each.startswith(f"{package}>=") for each in project["dependencies"])
