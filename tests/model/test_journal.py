@@ -20,7 +20,7 @@ from orthonmf.model.records import Records, packed
 from orthonmf.passes.base import Found, host
 from orthonmf.passes.columns import Renamed
 from orthonmf.passes.hard import HardStats
-from orthonmf.passes.raw import Inner, Residual
+from orthonmf.passes.raw import Inner, LabelSums
 
 from .test_checkpoint import FITS, Killed, _whole_slow, assert_same, data, slow_data, started
 
@@ -55,12 +55,12 @@ def passes(engine):
     """Three passes, of which the last reads what the first found."""
     first = engine.run(None, Inner(np.eye(2)), {"labels": np.array([0, 1, 1])})
     named = engine.run(BLIND, Renamed(np.array([1, 0])), {"labels": np.array([0, 1, 1])})
-    rest = engine.run(None, Residual(np.eye(2)), {"labels": np.array([0, 1, 1]), "scale": first.columns["inner"]})
-    return first, named, rest
+    sums = engine.run(None, LabelSums(2, 2), {"labels": np.array([0, 1, 1]), "values": first.columns["inner"]})
+    return first, named, sums
 
 
 def test_by_hand():
-    """Items (3, 4), (1, 2), (0, 5): 3, 2 and 5 along their axes, and 16 + 1 + 0 beside them."""
+    """Items (3, 4), (1, 2), (0, 5): 3, 2 and 5 along their axes; 3 (3, 4) in one part, 2 (1, 2) + 5 (0, 5) in the other."""
     pages = Memory()
     with ThreadTeam(1) as team:
         engine = DenseEngine(np.array([[3.0, 4.0], [1.0, 2.0], [0.0, 5.0]]), team=team)
@@ -69,15 +69,15 @@ def test_by_hand():
             passes(engine)
         assert [note.number for note in pages.written] == [0, 1, 2]
         assert pages.written[0].columns == {"inner": None}
-        assert pages.written[2].total.total == 17.0
+        assert_array_equal(pages.written[2].total.sums, [[9, 12], [2, 29]])
 
         again = Memory(pages.written)
         counted = engine.passes
         with Journal(again).attached(team):
             engine.computed = None  # nothing is computed
-            first, named, rest = passes(engine)
+            first, named, sums = passes(engine)
             del engine.computed
-            assert rest.total.total == 17.0
+            assert_array_equal(sums.total.sums, [[9, 12], [2, 29]])
             assert engine.passes == counted + 2  # as if it had been; a pass that sees no items is none
             assert_array_equal(host(first.columns["inner"]), [3, 2, 5])
             assert_array_equal(host(named.columns["labels"]), [1, 0, 0])
