@@ -2,7 +2,7 @@
 
 Run ``python -m benchmarks silence`` (three minutes). Of each fit: its seconds, the reports there were, the longest silence and what was
 reported after it, the share that was reported as done when half of the time had passed (0.5 would be right), and the shares of the time
-that its phases took, from which ``orthonmf.progress.PHASES`` has its numbers.
+that its phases took, beside those that ``orthonmf.progress.PHASES`` guesses.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def _anneal(job: Job, search: Search) -> Stage:
 
     def note(record: Temperature) -> None:
         search.temperature(record)
-        at(record.n_components / (reached + 1), f"{record.n_components} of {reached} components")
+        at(record.n_components / (reached + 1), f"β {record.beta:.4g}, {record.n_components} of {reached} components")
 
     annealing = Annealing(
         engine=small,

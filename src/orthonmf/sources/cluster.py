@@ -40,8 +40,7 @@ MAX_TRIES = 20
 LOOK_SECONDS, ANSWER_SECONDS = 0.5, 30.0
 # A chunk whose recipe is longer than this many bytes holds its numbers in it: they are sent once, not in every pass.
 RECIPE_BYTES = 1 << 16
-# A task takes chunks of so many bytes together, at most: two of dask's own size. Two tasks instead of four made a pass over four chunks of
-# 128 MiB that two workers hold 10 ms shorter, of 150; two instead of 100 one over small ones 160 ms, of 180.
+# A task takes chunks of so many bytes together, at most: two of dask's own size. Every task costs the scheduler some milliseconds.
 TASK_BYTES = 256 << 20
 # Where every task loads its chunks, there are so many tasks for each thread of the cluster, at least, so that none waits long for the last.
 LOADED_TASKS = 4

@@ -132,7 +132,7 @@ def _fits(cloud: Cloud, most: int) -> _Fits:
     cap = max(min(BUDGET.balls_per_component * most, len(cloud.points), int(cloud.n_items) // 2), 1)
     fits = _Fits({}, {})
     for labels in reversed(list(ward_labels(cloud.points, cloud.weight * cloud.precision, cap))):
-        at(0.5 * len(fits.balls) / cap, f"{len(fits.balls)} mixtures of balls")
+        at(0.5 * len(fits.balls) / cap, f"{len(fits.balls)} of {cap} numbers of balls at most")
         balls = fitted(cloud, one_hot(labels))
         fits.balls[balls.count] = balls
         fits.score[balls.count] = balls.log_likelihood - cloud.toll * n_parameters(balls.count, n_dims)
