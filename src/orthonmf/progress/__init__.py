@@ -153,8 +153,8 @@ def listening(
         _listeners.reset(token)
 
 
-#: What a fit does, in this order, and a guess at the share of its time that each takes where it takes place; ``benchmarks silence`` says how
-#: far off they are, which is why the time left is "about".
+#: What a fit does, in this order, and a guess at the share of its time that each takes where it takes place. ``benchmarks silence`` says
+#: how far off they are, which is why the time left is "about".
 PHASES = {
     "reading": 1.0,
     "counting components": 60.0,
