@@ -154,8 +154,16 @@ def _whole_slow():
     return _KEPT[0]
 
 
+# A checkpoint is followed by a wait, so that no fit is done before it is interrupted.
+WAITING = """
+import time
+keep = checkpoint.Checkpoint.keep
+checkpoint.Checkpoint.keep = lambda *args, **values: (keep(*args, **values), time.sleep(0.2))
+"""
+
+
 def test_interrupt_leaves_the_best_model_and_can_be_carried_on(tmp_path):
-    with started(tmp_path) as process:
+    with started(tmp_path, WAITING) as process:
         while not list(tmp_path.glob("checkpoint-*")):
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)

@@ -12,7 +12,6 @@ from scipy import sparse
 
 from .._common.typing import Array
 from ..exceptions import InvalidInputError, MissingExtraError
-from ..sources import ON_DISK
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,8 @@ class Data:
     column_names: Array | None = None
 
     def __post_init__(self) -> None:
-        X = self.X if sparse.issparse(self.X) or isinstance(self.X, ON_DISK) else np.asanyarray(self.X)
+        # Matrices on disk are not named here: a reader that runs apart would have to load all that reads them.
+        X = self.X if hasattr(self.X, "ndim") and hasattr(self.X, "dtype") else np.asanyarray(self.X)
         if X.ndim != 2 or X.dtype.kind not in "fiub":
             raise InvalidInputError(f"holds an array of shape {X.shape} and dtype {X.dtype}; expected a matrix (2-D) of numbers.")
         object.__setattr__(self, "X", X)
