@@ -289,3 +289,17 @@ def test_counts_are_parted_where_squares_are_not():
 def test_an_unknown_loss_is_refused_by_name():
     with pytest.raises(InvalidInputError, match="loss='poisson'"):
         ONMF(2, loss="poisson").fit(np.ones((3, 2)))
+
+
+def test_float32_verifies_itself():
+    rng = np.random.default_rng(0)
+    X = np.repeat([[10.0, 20, 30, 40], [13, 17, 33, 37]], 20, axis=0) * (1 + 2e-3 * rng.random((40, 4))) * 1000
+    X = np.round(X).astype(np.float32)
+    certificate = ONMF(2, loss="kullback-leibler").fit(X).verify(X)
+    assert certificate.holds, certificate.contradiction
+
+
+def test_items_without_weight_under_bounds():
+    model = ONMF(2, loss="kullback-leibler", capacity=2).fit([[1, 0], [0, 2], [3, 0]], sample_weight=[1, 0, 1])
+    assert model.counts_.max() <= 2
+    assert model.certificate_.holds

@@ -1,6 +1,7 @@
 """rank, predict, verify and report: what is done with data and models."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -233,3 +234,29 @@ def test_a_damaged_model_is_refused(matrix, fitted, capfd):
         err = capfd.readouterr().err
         assert err.startswith("orthonmf: ")
         assert err.count("\n") == 1
+
+
+def test_columns_that_the_model_does_not_know_may_hold_anything(tmp_path, capfd):
+    (tmp_path / "plain.csv").write_text("a,b,c\n1,2,0\n2,4,0\n0,0,3\n0,0,1\n")
+    (tmp_path / "more.csv").write_text("change,a,b,c\n-1,1,2,0\n-2,2,4,0\n3,0,0,3\n-4,0,0,1\n")
+    assert main(["fit", str(tmp_path / "plain.csv"), "-k", "2", "--out", str(tmp_path / "parts"), "--quiet"]) == 0
+    assert main(["verify", str(tmp_path / "parts"), str(tmp_path / "more.csv")]) == 0
+    assert main(["predict", str(tmp_path / "parts"), str(tmp_path / "more.csv"), "--out", str(tmp_path / "labels.csv")]) == 0
+    assert "has the column 'change', which the model does not know" in capfd.readouterr().err
+    assert main(["fit", str(tmp_path / "more.csv"), "-k", "2", "--out", str(tmp_path / "other")]) == 2
+    assert "column 1 ('change')" in capfd.readouterr().err
+
+
+def test_python_loads_the_folder_of_a_fit(fitted):
+    np.testing.assert_array_equal(ONMF.load(fitted).labels_, ONMF.load(fitted / "model.onmf").labels_)
+
+
+def test_a_model_of_counts_is_a_start_for_others(tmp_path, capfd):
+    counts = np.random.default_rng(0).poisson(np.repeat([[9.0, 1, 1], [1, 9, 1]], 20, axis=0))
+    for name, rows in (("first", counts[::2]), ("second", counts)):
+        (tmp_path / f"{name}.csv").write_text("a,b,c\n" + "\n".join(",".join(map(str, row)) for row in rows.tolist()))
+    command = ["--loss", "kullback-leibler", "--out"]
+    assert main(["fit", str(tmp_path / "first.csv"), "-k", "2", *command, str(tmp_path / "one")]) == 0
+    assert re.search(r"Divergence 0\.\d+ for each count", capfd.readouterr().out)
+    assert main(["fit", str(tmp_path / "second.csv"), "--init", str(tmp_path / "one"), *command, str(tmp_path / "two")]) == 0
+    assert ONMF.load(tmp_path / "two").n_components_ == 2

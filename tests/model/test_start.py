@@ -13,8 +13,10 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from orthonmf import ONMF, estimator
+from orthonmf.engines.threads import TimeLimitReached
 from orthonmf.exceptions import InvalidInputError
 from orthonmf.model import checkpoint
+from orthonmf.search import stages
 
 # Of a cost that is computed in another order.
 ROUNDING = 1 + 1e-9
@@ -236,3 +238,17 @@ def test_columns_in_another_order_are_refused():
 def test_sizes_of_items_are_refused():
     with pytest.raises(InvalidInputError, match="item_size"):
         ONMF(2, capacity=3, capacity_penalty=1.0, init=[0, 0, 0, 1, 1, 1]).fit(X6, item_size=np.ones(6))
+
+
+def test_stopped_when_the_start_has_its_turn_keeps_the_better_answer(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, init = rng.gamma(1, 1, (60, 6)), np.r_[np.arange(5), rng.integers(5, size=55)]
+    alone = ONMF(5).fit(X).reconstruction_err_
+
+    def stopped(job, search):
+        raise TimeLimitReached
+
+    monkeypatch.setattr(stages, "_given", stopped)
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        model = ONMF(5, init=init).fit(X)
+    assert model.reconstruction_err_ <= alone * ROUNDING

@@ -841,3 +841,10 @@ class TestOtherWays:
         assert_same(vars(pickle.loads(pickle.dumps(model))), vars(model))
         assert isinstance(copy.deepcopy(model).certificate_, Certificate)
         assert clone(model).get_params() == model.get_params()
+
+
+def test_an_item_between_two_components_can_be_saved(tmp_path):
+    X = np.array([[0, 1, 2, 1], [1, 2, 0, 1], [0, 1, 0, 1], [1, 2, 1, 0], [1, 1, 0, 1]], dtype=np.float32)
+    model = ONMF(2, scaling="none").fit(X, sample_weight=[7.40537564e8, 0, 4.09507009e8, 0, 0])
+    model.save(tmp_path / "model.onmf")
+    assert ONMF.load(tmp_path / "model.onmf").verify(X, sample_weight=[7.40537564e8, 0, 4.09507009e8, 0, 0]).holds

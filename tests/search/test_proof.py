@@ -186,3 +186,10 @@ def test_a_separation_that_was_changed_is_noticed(tmp_path):
     assert "separation" in ONMF.load(tmp_path / "claimed.onmf").verify(X).contradiction
     model.certificate_ = replace(model.certificate_, separation=None)  # as an older version wrote it
     assert model.verify(X).holds
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_passes_of_a_proof_are_counted_once(dtype):
+    model = ONMF(4).fit(groups(sizes=(10, 10, 10, 10)).astype(dtype))  # so few that none are drawn
+    assert model.certificate_.optimal
+    assert model.n_sample_iter_ == 0

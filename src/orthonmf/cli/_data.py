@@ -41,7 +41,13 @@ class Taken:
     transpose: bool = False
 
     def read(self, path: Path) -> Data:
-        """The matrix that is meant; one that does not fit in memory stays on disk, if it is of a kind that is read piece by piece."""
+        """The matrix that is meant, every number of which a model takes."""
+        data = self.whole(path)
+        check_numbers(data)
+        return data
+
+    def whole(self, path: Path) -> Data:
+        """The matrix, whatever its numbers; one that does not fit in memory stays on disk where it can be read piece by piece."""
         names = None if self.names is None else _lines(self.names)
         data = self._left_on_disk(path)
         if data is not None and isinstance(data.X, ON_DISK):
@@ -52,7 +58,6 @@ class Taken:
             data = read(path, key=self.key) if data is None else data
             data = self.columns.of(data if names is None else _named(data, names, self.names, source(path)))
         _check_unscaled(path, data)
-        _check_numbers(data)
         return _transposed(data) if self.transpose else data
 
     def _left_on_disk(self, path: Path) -> Data | None:
@@ -124,7 +129,7 @@ def _check_unscaled(path: Path, data: Data) -> None:
         )
 
 
-def _check_numbers(data: Data) -> None:
+def check_numbers(data: Data) -> None:
     """Refuse what no model takes with its row and column counted from 1, and their names; what lies on disk is looked at by the fit."""
 
     def place(row: int, column: int) -> str:
@@ -132,7 +137,7 @@ def _check_numbers(data: Data) -> None:
         words = [f"{number + 1}" if names is None else f"{number + 1} ({str(names[number])!r})" for number, names in named]
         return f"row {words[0]}, column {words[1]}"
 
-    if isinstance(data.X, np.memmap):
+    if isinstance(data.X, (np.memmap, *ON_DISK)):
         return
     if not issparse(data.X):
         check_values(data.X, place, "orthonmf")

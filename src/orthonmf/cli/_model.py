@@ -12,22 +12,23 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._common.memory import free_bytes
-from .._common.typing import Array
+from .._common.typing import Array, Labels
 from .._common.validation import check_matrix
 from ..estimator import ONMF
 from ..exceptions import InvalidInputError, NothingStandsOutWarning
 from ..io import Data
 from ..io.base import texts
 from ..io.columns import listed, repeated, typed
+from ..model.checkpoint import WHOLE
 from ..model.preparation import Preparation
 from ..model.units import uneven
 from ..sources import ON_DISK, is_sparse
-from ._data import ROOM
+from ._data import ROOM, check_numbers
 from ._options import spoken
 from ._output import warn
 from ._progress import fitting
 
-MODEL = "model.onmf"
+MODEL = WHOLE
 # Fewer rows often differ by chance.
 MANY = 10
 
@@ -106,9 +107,20 @@ def started(model: ONMF, path: Path | None, data: Data) -> None:
     if known is not None and data.column_names is not None and list(known) != list(data.column_names):
         other = [name for name in data.column_names if name not in set(known)] or list(data.column_names)
         raise InvalidInputError(f"--init {path} was fitted to other columns, or in another order (here {listed(other)}); take the same.")
-    model.init = start
     if model.n_components == "auto":
         model.n_components = start.n_components_
+    model.init = start
+    if model.orthogonal == start.orthogonal == "samples" and model.loss == "kullback-leibler":
+        model.init = _labels(start, data, path)  # centres of counts are no start for others: where they are zero, counts are infinitely far
+
+
+def _labels(start: ONMF, data: Data, path: Path) -> Labels:
+    """The labels that a model gives to the data."""
+    with names_checked():
+        labels: Labels = start.predict(data.X)
+    if len(np.unique(labels)) < start.n_components_:
+        raise InvalidInputError(f"--init {path} has components to which none of these data belong; leave --init out.")
+    return labels
 
 
 def matched(model: ONMF, data: Data, where: str) -> Data:
@@ -120,6 +132,7 @@ def matched(model: ONMF, data: Data, where: str) -> Data:
         raise InvalidInputError(
             f"{where} has {data.X.shape[1]} columns of numbers, the model was fitted on {model.n_features_in_}; keep those of the fit."
         )
+    check_numbers(data)
     if model._preparation is None:
         return data
     return replace(data, X=model._preparation(check_matrix(data.X, sparse_format="csr")))

@@ -11,6 +11,7 @@ import typer
 from .. import __version__
 from .._common.validation import check_choice
 from .._common.visible import visible
+from ..distortion import loss_of
 from ..estimator import ONMF
 from ..io import Data, write_table
 from ..io.table import check_table
@@ -196,9 +197,14 @@ def told(model: ONMF, matrix: Data, folder: Path) -> str:
     verdict = "holds" if certificate.holds else "FAILS (orthonmf verify says where)"
     lines += [
         "",
-        f"Error {certificate.relative_error:.2%} of the data. The certificate {verdict}: {held} of {len(certificate.claims)} claims.",
+        f"{_error(model)}. The certificate {verdict}: {held} of {len(certificate.claims)} claims.",
     ]
     return "\n".join([*lines, visible(f"Written to {folder}: open {folder / REPORT}")])
+
+
+def _error(model: ONMF) -> str:
+    relative = model.certificate_.relative_error
+    return f"Error {relative:.2%} of the data" if loss_of(model).power == 2 else f"Divergence {relative:.4g} for each count"
 
 
 def _stem(path: Path) -> str:

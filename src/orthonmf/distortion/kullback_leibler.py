@@ -191,6 +191,8 @@ class Poisson(Splitting, Moving, Flowing):
         return np.minimum(np.maximum(fall, 0), cost[labels])
 
     def least_cost(self, points: Array, weight: Array) -> float:
+        # An item without weight may have a count where all others have none, and be infinitely far from their mean.
+        points, weight = points[weight > 0], weight[weight > 0]
         items = self.to_data(points)
         mean = weight @ items / max(float(weight.sum()), TINY)
         return float(weight @ (relative_entropy(items, mean) + np.where(items > 0, 0.0, mean)).sum(axis=1))

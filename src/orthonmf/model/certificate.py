@@ -234,8 +234,8 @@ class Claim:
 
 def margin_pass(engine: Engine, distortion: Distortion, centers: Array) -> Margins:
     """What finds the margins of items, for centres in the frame."""
-    # A distance is exact to the rounding of the item's own distance to the reference.
-    return Margins(centers, item_rounding(engine, distortion), float(NEGLIGIBLE * np.finfo(float).eps))
+    # A distance is exact to the rounding of the item's own distance to the reference, in float64 whatever the items were given in.
+    return Margins(centers, item_rounding(doubled(engine), distortion), float(NEGLIGIBLE * np.finfo(float).eps))
 
 
 def audited(engine: Engine, distortion: Distortion, claim: Claim) -> Found:

@@ -25,7 +25,7 @@ from .archive import Archive, read, write
 from .notes import Notebook
 from .values import flattened, restored
 
-__all__ = ["PARTIAL", "Checkpoint"]
+__all__ = ["PARTIAL", "WHOLE", "Checkpoint"]
 
 # The version of what is stored.
 CHECKPOINT_FORMAT = 1
@@ -35,6 +35,8 @@ EVERY = 60.0
 KEPT = 2
 # The best model of a fit that was interrupted.
 PARTIAL = "interrupted.onmf"
+# The model in a folder that the command line wrote.
+WHOLE = "model.onmf"
 _NAME = re.compile(r"(checkpoint|journal)-(\d{6,})")
 
 
@@ -144,9 +146,9 @@ class Checkpoint:
 
 
 def partial(folder: str | os.PathLike[str]) -> Path:
-    """The model that an interrupted fit left in its folder."""
-    path = Path(folder) / PARTIAL
-    if not path.exists():
+    """The model that an interrupted fit left in its folder, or the command line in that of its results."""
+    path = next((path for name in (PARTIAL, WHOLE) if (path := Path(folder) / name).exists()), None)
+    if path is None:
         raise FileAccessError(
             f"{os.fspath(folder)!r} cannot be read: it is a folder, and holds no model of an interrupted fit. Pass the path of a model; to "
             "carry on a fit whose checkpoints the folder has, call fit with the same data, parameters and checkpoint."

@@ -232,8 +232,8 @@ def _of_margins(model: Any) -> Iterator[str]:
         yield f"margin_ goes from {least} to {most}, which are not between −1 and 1"
     if model.n_components_ == 1 and least < 1:
         yield "margin_ tells items of the only component from those of another"
-    # Without bounds every sample is in its nearest component; features have centres that their labels make.
-    if model.orthogonal == "samples" and model._bounds is None and least < 0:
+    # Without bounds every sample is in its nearest component, of two as near in either; features have centres that their labels make.
+    if model.orthogonal == "samples" and model._bounds is None and least < -float(np.finfo(model.margin_.dtype).eps):
         yield f"margin_ has the entry {least}, although no bound keeps a sample out of its nearest component"
 
 

@@ -126,7 +126,7 @@ def _of_model(model: Any, init: Any, engine: Engine) -> Start:
     if init.n_features_in_ != model.n_features_in_:
         raise InvalidInputError(f"init was fitted to {init.n_features_in_} features, X has {model.n_features_in_}; expected the same.")
     if model.orthogonal == "features" or init.data_digest_ == model.data_digest_:
-        return Start(labels=init.labels_)
+        return Start(labels=np.asarray(init.labels_))
     if init.scaling != model.scaling:
         raise InvalidInputError(
             f"init has scaling={init.scaling!r} and was fitted to other data; its centres say nothing for scaling={model.scaling!r}: pass "

@@ -122,6 +122,7 @@ def render(
     """
     factors = model[-1] if isinstance(model, Pipeline) else model
     check_is_fitted(factors)
+    factors = getattr(factors, "_gathered", factors)  # labels may lie with a cluster
     names = _item_names(factors, item_names)
     if factors.orthogonal == "features" and feature_names is None:
         feature_names = names

@@ -47,7 +47,15 @@ def best_at_once(given: Engine, request: Request) -> Direct | None:
     if not issubclass(loss, Metric):
         return None
     engine = doubled(given) if mergeable(given) else given
-    distortion = loss.of(engine)
+    before = engine.passes
+    found = _sought(engine, loss.of(engine), asked)
+    if engine is not given:
+        given.passes += engine.passes - before
+    return found
+
+
+def _sought(engine: Engine, distortion: Distortion, asked: int) -> Direct | None:
+    """So many components far apart, where they are proven to be the best."""
     few = engine if engine.n_items <= few_items(asked) else engine.select(spaced(engine.n_items, few_items(asked)))
     # Without the reference, which is in none of the groups: where these are far apart, the others are an item of each.
     centers = opened(few, distortion, distortion.origin, asked + 1)[1:]
@@ -61,6 +69,4 @@ def best_at_once(given: Engine, request: Request) -> Direct | None:
         return None
     # The labels are those of the best partition: only its centres are left to find.
     part = replace(part, centers=sharpened(engine, distortion, part))
-    if engine is not given:
-        given.passes += engine.passes
     return Direct(engine, distortion, part, certain=farthest.heavy == engine.n_items)

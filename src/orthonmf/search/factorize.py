@@ -24,7 +24,7 @@ from .direct import Direct, best_at_once
 from .job import Job, Request
 from .number import Number
 from .partition import item_points, labelled_pass, nearest_pass, spaced
-from .run import Run, Stage
+from .run import Run, Search, Stage
 from .stages import begun, continued, stages
 from .status import Status
 
@@ -139,7 +139,7 @@ def factorize(
     with team.unhurried():
         search.tried()
         if job.start is not None and search.run.stage is not Stage.DONE:  # stopped before it was its turn
-            search.offer(job.start if search.run.bounds is None else job.start[search.run.bounds.order], None)
+            _offer_start(search, job.start)
         engine.passes = job.passes
         n_points = min(BUDGET.plane_items, 2 + BUDGET.plane_numbers // job.spanned.n_dims)
         basis = plane(item_points(job.spanned, job.distortion, spaced(engine.n_items, n_points)))
@@ -147,6 +147,14 @@ def factorize(
         if job.span is not None:
             best = replace(best, centers=job.span.lifted(best.centers))
         return _finished(job, replace(search.run, best=best), basis)
+
+
+def _offer_start(search: Search, start: Array) -> None:
+    """Take the start that was given where it costs less than the best answer, whose cost a search that ended need not have noted."""
+    best = search.run.best
+    if np.isinf(best.cost):
+        search.put(best=replace(best, cost=search.assign(best.centers, best.prices).cost))
+    search.offer(start if search.run.bounds is None else start[search.run.bounds.order], None)
 
 
 def _skipped(job: Job) -> list[str]:
