@@ -1,0 +1,169 @@
+"""Items on a GPU, as tensors of torch: every pass is the text that arrays have, computed where its tensors lie (``tensors.py``).
+
+On NVIDIA GPUs the passes that carry a fit are fused kernels (``fused.py``). Columns of items stay on the device. Few items are searched in
+this process, where a pass over them is sooner done than a kernel is launched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from .._common.typing import Array, Labels
+from ..exceptions import DeviceMemoryError
+from ..passes.base import INDEX, Columns, Found, Pass
+from . import engine_class
+from .base import MIN_BLOCK, Engine, Framing
+from .dense import DenseEngine
+from .layout import automatic, in_memory
+from .tensors import Tensor, brought, tensor_of
+from .threads import ThreadTeam
+
+# Bytes of a block on a GPU: enough that its kernels take longer than to be launched.
+GPU_BLOCK_BYTES = 1 << 28
+# So few items are searched in this process: a pass over them is sooner done than its kernels are launched.
+FEW_ITEMS = 1 << 16
+
+
+class TorchEngine(DenseEngine):
+    """Items are the rows of a tensor, or of an array that goes to the device once.
+
+    Parameters
+    ----------
+    array : ndarray or Tensor of shape (n_items, n_dims)
+        A tensor stays on its device; an array goes to the GPU where there is one.
+    weight : ndarray of shape (n_items,) or None
+    dim_factor : ndarray of shape (n_dims,) or None
+    shift : int
+    team : ThreadTeam
+    """
+
+    in_memory = "auto"
+    #: Whether columns come to this process with every pass.
+    _near = False
+    _sent_weight: tuple[Any, Any] = (None, None)
+
+    def __init__(
+        self, array: Any, weight: Array | None = None, *, dim_factor: Array | None = None, shift: int = 0, team: ThreadTeam
+    ) -> None:
+        self.gives_tensors = isinstance(array, Tensor)
+        self.device = array.values.device if isinstance(array, Tensor) else device_for(array)
+        if self.device.type != "cpu":
+            self.block_bytes = self.doubled_bytes = GPU_BLOCK_BYTES
+            self.max_block = GPU_BLOCK_BYTES
+        held: Any = tensor_of(array, self.device)
+        super().__init__(held, weight, dim_factor=dim_factor, shift=shift, team=team)
+
+    # -- items ------------------------------------------------------------------------------------------------------------------
+
+    def block_weight(self, where: slice) -> Any:
+        if self.weight is None:
+            return Tensor(torch.ones(where.stop - where.start, dtype=torch.float64, device=self.device))
+        known, held = self._sent_weight
+        if known is not self.weight:
+            held = tensor_of(np.asarray(self.weight, np.float64), self.device)
+            self._sent_weight = self.weight, held
+        return held[where]
+
+    def select(self, index: Labels) -> Engine:
+        weight = None if self.weight is None else self.weight[index]
+        chosen: Any = self._scaled(self._array[np.asarray(index)].astype(np.float64))
+        return in_memory(self, chosen.host(), weight)
+
+    def near(self) -> Engine:
+        """Few items as an array of this process; of many, the same items with columns that come to this process."""
+        if self.n_items <= FEW_ITEMS or self._array.nbytes <= GPU_BLOCK_BYTES:
+            return self._here()
+        other = copy(self)
+        other._near, other._kept = True, {}
+        return other
+
+    def _here(self) -> Engine:
+        """The same items on an engine of this process."""
+        held: Any = self._array
+        array = held.host()
+        here = engine_class(automatic(array)).of(array, self.weight, self._dim_factor, self.shift, self.team)
+        here.weight_shift, here.size, here.compiles, here.chunks = self.weight_shift, self.size, self.compiles, self.chunks
+        return here
+
+    # -- columns ----------------------------------------------------------------------------------------------------------------
+
+    def hold(self, values: Any) -> Any:
+        return values if self._near else tensor_of(values, self.device)
+
+    def shown(self, column: Any, dtype: Any) -> Any:
+        """For a user of tensors it stays on the device."""
+        if not self.gives_tensors:
+            return super().shown(column, dtype)
+        return tensor_of(column, self.device).astype(dtype, copy=False)
+
+    def _column(self, columns: Columns, name: str, where: slice) -> Any:
+        if name == INDEX:
+            return Tensor(torch.arange(self.first + where.start, self.first + where.stop, device=self.device))
+        return tensor_of(super()._column(columns, name, where), self.device)
+
+    def _join(self, joined: dict[str, Any], name: str, where: slice, values: Any) -> None:
+        if self._near:
+            return super()._join(joined, name, where, values.host() if isinstance(values, Tensor) else values)
+        values = tensor_of(values, self.device)
+        if where.stop - where.start == self.n_items:
+            joined[name] = values
+            return None
+        if name not in joined:
+            joined[name] = np.empty((self.n_items, *values.shape[1:]), dtype=values.dtype, like=values)
+        joined[name][where] = values
+        return None
+
+    # -- passes -----------------------------------------------------------------------------------------------------------------
+
+    def computed(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Found:
+        while True:
+            try:
+                with full_precision():
+                    return super().computed(frame, work, columns)
+            except torch.OutOfMemoryError as error:
+                self._smaller(error)
+
+    def _smaller(self, error: BaseException) -> None:
+        """See half as many items at once, as long as those are many."""
+        if self.block_items <= MIN_BLOCK:
+            raise DeviceMemoryError(
+                f"{self.device} has no memory for a pass over blocks of {self.block_items} items of {self.n_dims} dimensions; free some "
+                "(torch.cuda.empty_cache, other processes), ask for fewer components, or use engine='auto' with X in this process."
+            ) from error
+        self._kept.clear()
+        torch.cuda.empty_cache()
+        self._cut(self.block_items // 2)
+
+    def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
+        found = super().stream(frame, work, columns)
+        return ((where, replace(part, total=brought(part.total))) for where, part in found)
+
+    def _parts(self, frame: Framing | None, work: Pass, columns: Columns) -> Iterable[Found]:
+        """In turn: the device has threads of its own."""
+        for where in self.slices:
+            self.team.check()
+            yield work(*self._seen(frame, work, columns, where))
+
+
+def device_for(array: Array) -> Any:
+    """The GPU, where there is one; else the device of this process."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@contextmanager
+def full_precision() -> Iterator[None]:
+    """Products of float32 as such, whatever the user allows torch to round; the user's choice comes back."""
+    matmul = torch.backends.cuda.matmul
+    before = matmul.allow_tf32
+    matmul.allow_tf32 = False
+    try:
+        yield
+    finally:
+        matmul.allow_tf32 = before
