@@ -26,17 +26,21 @@ SHAPES = {
     "k128": (10_000_000, 64, 128),
     "k1024": (10_000_000, 128, 1024),
 }
+HAND = Tuning(by_hand=True)
 LAYOUTS = {
     "k20": [
-        Tuning(64, 4, 2, 2, 6),
-        Tuning(64, 4, 3, 3, 4),
-        Tuning(64, 4, 1, 3, 4),
-        Tuning(128, 8, 2, 1, 4),
-        Tuning(128, 4, 2, 2, 4),
-        Tuning(64, 4, 2, 2, 3),
+        HAND._replace(programs=2, terms=6),
+        HAND._replace(programs=3, terms=4),
+        HAND._replace(programs=4, terms=4, registers=128),
+        HAND._replace(rows=128, warps=8, programs=1, terms=4),
+        Tuning(64, 4, 2, 2, 4),
     ],
-    "k128": [Tuning(64, 8, 2, 1, 6), Tuning(64, 8, 2, 1, 4), Tuning(128, 8, 2, 1, 4), Tuning(64, 4, 2, 2, 4), Tuning(64, 8, 2, 1, 3)],
-    "k1024": [Tuning(128, 8, 2, 1, 4, 64), Tuning(64, 4, 2, 2, 4, 64), Tuning(128, 8, 2, 1, 6, 64)],
+    "k128": [
+        HAND._replace(warps=8, programs=1, terms=4),
+        HAND._replace(warps=8, programs=1, terms=6),
+        Tuning(64, 8, 2, 1, 4),
+    ],
+    "k1024": [Tuning(128, 8, 2, 1, 4, 64), Tuning(64, 4, 2, 2, 4, 64)],
 }
 
 
@@ -223,7 +227,8 @@ def run_loss(name, scaled):
     for tuning in LAYOUTS[name] if not scaled or k < 1024 else LAYOUTS[name][:1]:
         if time.perf_counter() - BEGUN > BUDGET:
             return say("  out of time")
-        said = f"{loss} " + " ".join(f"{field}={value}" for field, value in tuning._asdict().items())
+        usual = Tuning()._asdict()
+        said = f"{loss} " + " ".join(f"{field}={value}" for field, value in tuning._asdict().items() if value != usual[field])
         tried(f"soft {said}", lambda tuning=tuning: soft_of(tuning))
         tried(f"hard {said}", lambda tuning=tuning: hard_of(tuning))
     labels = problem[1].factor.int()
@@ -244,14 +249,13 @@ def accuracy():
             size = 1.0 if not scaled else float((mean * 1.5) ** 2 * p)
             for times in (1.0, 10.0, 1000.0):
                 beta = 0.25 * times * size
-                for terms in (6, 4, 3):
-                    tuning = Tuning(64, 4, 2, 2, terms)
+                for tuning in (LAYOUTS["k20"][0], LAYOUTS["k20"][1]):
                     loss = "lines" if scaled else "means"
                     tried(
-                        f"errors {loss} mean/dev {mean:.0f} beta x {times:.0f} terms {terms}",
+                        f"errors {loss} mean/dev {mean:.0f} beta x {times:.0f} terms {tuning.terms}",
                         lambda x=problem, b=beta, t=tuning: soft_errors(x, n, b, log_mass, t),
                     )
-            one, two = (kernels.soft(*problem, size, log_mass, Tuning(64, 4, 2, 2, 4)) for _ in range(2))
+            one, two = (kernels.soft(*problem, size, log_mass, LAYOUTS["k20"][1]) for _ in range(2))
             say("  repeats bit for bit:", all(torch.equal(a, b) for a, b in zip(one, two, strict=True)))
 
 

@@ -40,6 +40,8 @@ NEVER, FAR = -1e30, 1e37
 PER_LOG2, LOG2 = 1 / log(2), tl.constexpr(log(2))
 # Least size of a factor of ``tl.dot``, and largest tiles of dimensions and of centres.
 LEAST_SIDE, P_TILE, K_TILE = 16, 128, 64
+# Centres that the kernels of ``engines.hopper`` take.
+K_TILE_BY_HAND = 128
 # Numbers of a sum over items that a program holds in its registers beside the rest.
 FUSED_NUMBERS = 1 << 13
 # Items of a program, at most: beyond, float32 sums lose digits.
@@ -140,6 +142,10 @@ class Tuning(NamedTuple):
         Products of the parts of an inner product: 6 or 4 of bf16, 3 of TF32.
     k_tile : int
         Centres of a tile, where they do not all fit.
+    by_hand : bool
+        By the kernels of ``engines.hopper``, where there are such.
+    registers : int
+        Of a thread, at most; 0 is as many as it takes.
     """
 
     rows: int = 64
@@ -148,6 +154,14 @@ class Tuning(NamedTuple):
     programs: int = 4
     terms: int = 6
     k_tile: int = K_TILE
+    by_hand: bool = False
+    registers: int = 0
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the compiler is told."""
+        limit = {"maxnreg": self.registers} if self.registers else {}
+        return {"ROWS": self.rows, "num_warps": self.warps, "num_stages": self.stages, **limit}
 
 
 # --- what the kernels are made of ---------------------------------------------------------------------------------------------------
@@ -652,8 +666,7 @@ class _Prepared(NamedTuple):
         parts = _in_parts(beside, tuning.terms).to(values.device, non_blocking=True)
         table = _tables(centers, scaled, log_mass, shape.k_pad).to(values.device, non_blocking=True)
         padded_ref = _padded(ref.float()[None], 1, shape.p_pad)[0].to(values.device, non_blocking=True)
-        options = {"ROWS": tuning.rows, "num_warps": tuning.warps, "num_stages": tuning.stages}
-        options |= {"SCALED": scaled, "P": shape.n_dims, "P_PAD": shape.p_pad, "K_PAD": shape.k_pad}
+        options = tuning.options | {"SCALED": scaled, "P": shape.n_dims, "P_PAD": shape.p_pad, "K_PAD": shape.k_pad}
         return cls(values, items, padded_ref, parts, table, shape, options)
 
     @property
@@ -664,6 +677,18 @@ class _Prepared(NamedTuple):
     def sides(self) -> dict[str, int]:
         """Sizes of a tile."""
         return {"P_SIDE": self.shape.p_side, "K_SIDE": self.shape.k_side}
+
+    @property
+    def on_hopper(self) -> bool:
+        """Whether ``engines.hopper`` has kernels for it: a row of X fills whole instructions, and there is such a device."""
+        shape, device = self.shape, self.values.device
+        fits = self.fused and shape.n_dims == shape.p_pad in (64, 128) and shape.k_pad <= K_TILE_BY_HAND
+        return fits and device.type == "cuda" and torch.cuda.get_device_capability(device) == (9, 0)
+
+    @property
+    def options_by_hand(self) -> dict[str, Any]:
+        """What its kernels are told."""
+        return {name: value for name, value in self.options.items() if name not in ("P_PAD", "K_PAD")} | {"K": self.shape.k_pad}
 
     def empty(self, *size: int, dtype: torch.dtype = torch.float32) -> Tensor:
         return torch.empty(size, dtype=dtype, device=self.values.device)
@@ -704,7 +729,13 @@ def soft(
     chunks, size = given.shape.chunks(values.device, tuning, tiles=1), given.shape.numbers(2, 2)
     partial = given.empty(chunks, size)
     of_items = (values, *items, given.ref, given.parts, given.table)
-    _soft_fused[(chunks,)](*of_items, partial, size, len(values), beta * PER_LOG2, TERMS=tuning.terms, **given.options)
+    if tuning.by_hand and tuning.terms != 3 and given.on_hopper:
+        from . import hopper
+
+        options = given.options_by_hand
+        hopper.soft_fused[(chunks,)](*of_items, partial, size, len(values), beta * PER_LOG2, TERMS=tuning.terms, **options)
+    else:
+        _soft_fused[(chunks,)](*of_items, partial, size, len(values), beta * PER_LOG2, TERMS=tuning.terms, **given.options)
     sums, (mass, share), (log_partition, distortion) = given.added(partial, 2)
     return SoftSums(mass, share if scaled else mass, sums, log_partition, distortion)
 
@@ -745,7 +776,13 @@ def hard(
     if given.fused:
         size = given.shape.numbers(4, 1)
         partial = given.empty(chunks, size)
-        _hard_fused[(chunks,)](*of_items, partial, size, len(values), **options)
+        if tuning.by_hand and tuning.terms != 3 and given.on_hopper:
+            from . import hopper
+
+            more = {name: options[name] for name in ("LABELLED", "TERMS")}
+            hopper.hard_fused[(chunks,)](*of_items, partial, size, len(values), **more, **given.options_by_hand)
+        else:
+            _hard_fused[(chunks,)](*of_items, partial, size, len(values), **options)
         sums, (mass, share, sizes, cost), (changed,) = given.added(partial, 4)
         found = HardSums(labels, mass, sizes, cost, share if scaled else mass, sums, changed)
     else:
