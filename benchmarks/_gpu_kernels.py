@@ -51,7 +51,7 @@ def say(*words):
 def made(n, p, k, scaled, *, mean=2.0):
     """X, and what the kernels are given: clouds about a mean that is ``mean`` times their width."""
     torch.manual_seed(0)
-    points = torch.randn((k, p), device="cuda", dtype=torch.float64)
+    points = 0.3 * torch.randn((k, p), device="cuda", dtype=torch.float64)  # clouds that overlap
     away = mean * (1 + torch.rand(p, device="cuda", dtype=torch.float64))
     values = torch.empty((n, p), device="cuda")
     factor, project, sq = (torch.ones(n, device="cuda") for _ in range(3))
