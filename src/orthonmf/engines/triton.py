@@ -27,6 +27,8 @@ import torch
 import triton
 import triton.language as tl
 
+from . import hopper
+
 Tensor = torch.Tensor
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -730,8 +732,6 @@ def soft(
     partial = given.empty(chunks, size)
     of_items = (values, *items, given.ref, given.parts, given.table)
     if tuning.by_hand and tuning.terms != 3 and given.on_hopper:
-        from . import hopper
-
         options = given.options_by_hand
         hopper.soft_fused[(chunks,)](*of_items, partial, size, len(values), beta * PER_LOG2, TERMS=tuning.terms, **options)
     else:
@@ -777,8 +777,6 @@ def hard(
         size = given.shape.numbers(4, 1)
         partial = given.empty(chunks, size)
         if tuning.by_hand and tuning.terms != 3 and given.on_hopper:
-            from . import hopper
-
             more = {name: options[name] for name in ("LABELLED", "TERMS")}
             hopper.hard_fused[(chunks,)](*of_items, partial, size, len(values), **more, **given.options_by_hand)
         else:
