@@ -67,6 +67,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks gpu")
     parser.add_argument("--n", type=int, default=10_000_000)
     arguments = parser.parse_args()
-    faulthandler.dump_traceback_later(40, repeat=True)
+    faulthandler.dump_traceback_later(45, exit=True)
     print(torch.cuda.get_device_name(), torch.__version__, flush=True)
     trace(arguments.n)

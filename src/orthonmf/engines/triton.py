@@ -1,0 +1,825 @@
+"""Soft and hard passes as Triton kernels: a tile of items is read once, and nothing of items times centres is written.
+
+Items are seen in their frame, x' = f (x − a · ref), formed in registers, so that nothing cancels; s = f a is their coordinate along the
+reference. With centres b beside the reference and c along it, of an item and a centre
+
+    inner = x'·b − s (b·(ref − ref32)),     d = ‖x'‖² + e,
+    e = ‖b‖² − 2 inner  for means,          e = s² ‖b‖² − inner (2 s c + inner)  for lines.
+
+Products are of numbers split in parts that the matrix units multiply exactly: h + m + l of 8 bits each (bf16), of which six products are
+as good as float32 and four nearly so, or two of 11 bits (TF32) in three products. A matrix unit rounds its running sum towards zero, so
+that each tile's sum begins at zero and is added to what was before by the ordinary units.
+
+The grid is fixed by the shape of X alone. Every program sums over its tiles in registers and writes one partial sum; these are added in
+float64 in their order: the same bits every time. Where the sums of all centres do not fit, one kernel finds log Z or the label of every
+item, and in a second each program has a tile of centres and of dimensions.
+
+The module imports ``triton``; with TRITON_INTERPRET=1 its kernels run on the CPU.
+"""
+
+from __future__ import annotations
+
+import os
+from math import log
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+import triton
+import triton.language as tl
+
+from . import hopper
+
+Tensor: TypeAlias = Any  # of torch
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+# The interpreter multiplies bf16 as if they were integers; the same numbers in float32 have the same products.
+IN_WORDS = tl.constexpr(INTERPRETED)
+NARROW_TORCH = torch.float32 if INTERPRETED else torch.bfloat16
+INTERPRETED_MULTIPROCESSORS = 2
+
+# What stands for −∞ and ∞ in float32, where a difference of two must not be undefined.
+NEVER, FAR = -1e30, 1e37
+PER_LOG2, LOG2 = 1 / log(2), tl.constexpr(log(2))
+# Least size of a factor of ``tl.dot``, and largest tiles of dimensions and of centres.
+LEAST_SIDE, P_TILE, K_TILE = 16, 128, 64
+# Centres that the kernels of ``engines.hopper`` take.
+K_TILE_BY_HAND = 128
+# Numbers of a sum over items that a program holds in its registers beside the rest.
+FUSED_NUMBERS = 1 << 13
+# Items of a program, at most: beyond, float32 sums lose digits.
+PROGRAM_ITEMS = 1 << 17
+# Programs for each that is at work at a time, where they are many kinds.
+WAVES = 4
+
+
+class Items(NamedTuple):
+    """What frames the items, float32 tensors of shape (n_items,) beside X.
+
+    Attributes
+    ----------
+    factor, project, sq, weight : Tensor of shape (n_items,)
+        f and a of x' = f (x − a · ref), ‖x'‖², and ω.
+    """
+
+    factor: Tensor
+    project: Tensor
+    sq: Tensor
+    weight: Tensor
+
+
+class Centers(NamedTuple):
+    """Centres in the frame, float64 tensors on any device; on the host they are prepared there and sent at once.
+
+    Attributes
+    ----------
+    beside : Tensor of shape (k, n_dims)
+        b.
+    cosine, rest_sq, offset : Tensor of shape (k,)
+        c, 0 for means; ‖b‖²; b·(ref − ref32).
+    """
+
+    beside: Tensor
+    cosine: Tensor
+    rest_sq: Tensor
+    offset: Tensor
+
+
+class SoftSums(NamedTuple):
+    """Float64 sums over items of responsibilities p, with q = ω p for means and ω p (x̂·u) for lines.
+
+    Attributes
+    ----------
+    mass : Tensor of shape (k,)
+        Σ ω p.
+    along : Tensor of shape (k,)
+        Σ q s.
+    sums : Tensor of shape (k, n_dims)
+        Σ q x'.
+    log_partition, distortion : Tensor of shape ()
+        Σ ω log Z and Σ ω p d.
+    """
+
+    mass: Tensor
+    along: Tensor
+    sums: Tensor
+    log_partition: Tensor
+    distortion: Tensor
+
+
+class HardSums(NamedTuple):
+    """Labels (n_items,) in int32, and float64 sums over the items of each component, with q = ω for means and ω (x̂·u) for lines.
+
+    Attributes
+    ----------
+    labels : Tensor of shape (n_items,)
+    mass, sizes, cost, along : Tensor of shape (k,)
+        Σ ω, the number of items, Σ ω max(d, 0) and Σ q s.
+    sums : Tensor of shape (k, n_dims)
+        Σ q x'.
+    changed : Tensor of shape ()
+        Items whose label is not what it was before.
+    """
+
+    labels: Tensor
+    mass: Tensor
+    sizes: Tensor
+    cost: Tensor
+    along: Tensor
+    sums: Tensor
+    changed: Tensor
+
+
+class Tuning(NamedTuple):
+    """How a kernel is laid out on a device: it changes how quick it is, and, through ``terms`` alone, the last digits.
+
+    Attributes
+    ----------
+    rows : int
+        Items of a tile.
+    warps, stages : int
+        Of a program; the tiles that are read ahead.
+    programs : int
+        Of a multiprocessor.
+    terms : int
+        Products of the parts of an inner product: 6 or 4 of bf16, 3 of TF32.
+    k_tile : int
+        Centres of a tile, where they do not all fit.
+    by_hand : bool
+        By the kernels of ``engines.hopper``, where there are such.
+    registers : int
+        Of a thread, at most; 0 is as many as it takes.
+    """
+
+    rows: int = 64
+    warps: int = 4
+    stages: int = 2
+    programs: int = 4
+    terms: int = 6
+    k_tile: int = K_TILE
+    by_hand: bool = False
+    registers: int = 0
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the compiler is told."""
+        limit = {"maxnreg": self.registers} if self.registers else {}
+        return {"ROWS": self.rows, "num_warps": self.warps, "num_stages": self.stages, **limit}
+
+
+# --- what the kernels are made of ---------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def _narrow(x):
+    """The nearest number of 8 bits; two at a time, which conversions that Triton writes are not."""
+    if IN_WORDS:
+        return ((x.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+    return tl.inline_asm_elementwise("cvt.rn.bf16x2.f32 $0, $2, $1;", "=r,r,r", [x], dtype=tl.bfloat16, is_pure=True, pack=2)
+
+
+@triton.jit
+def _split(x):
+    """h + m + l = x, of 8 bits each."""
+    high = _narrow(x)
+    rest = x - high.to(tl.float32)
+    middle = _narrow(rest)
+    return high, middle, _narrow(rest - middle.to(tl.float32))
+
+
+@triton.jit
+def _products(x, high, middle, low, total, TERMS: tl.constexpr):
+    """total + x·b for numbers x and parts of b, the smallest first."""
+    if TERMS == 3:
+        x_high = (x.to(tl.int32, bitcast=True) & -0x2000).to(tl.float32, bitcast=True)
+        total = tl.dot(x - x_high, high, total, input_precision="tf32")
+        total = tl.dot(x_high, middle, total, input_precision="tf32")
+        total = tl.dot(x_high, high, total, input_precision="tf32")
+    else:
+        x_high, x_middle, x_low = _split(x)
+        total = tl.dot(x_high, low, total)
+        if TERMS == 6:
+            total = tl.dot(x_low, high, total)
+            total = tl.dot(x_middle, middle, total)
+        total = tl.dot(x_middle, high, total)
+        total = tl.dot(x_high, middle, total)
+        total = tl.dot(x_high, high, total)
+    return total
+
+
+@triton.jit
+def _weighted(x, q, sums):
+    """sums + xᵀ q, in two parts of 8 bits each."""
+    x_high, x_middle, _ = _split(x)
+    q_high, q_middle, _ = _split(q)
+    tile = tl.dot(tl.trans(x_middle), q_high)
+    tile = tl.dot(tl.trans(x_high), q_middle, tile)
+    tile = tl.dot(tl.trans(x_high), q_high, tile)
+    return sums + tile
+
+
+@triton.jit
+def _parts(beside, k_at, p_at, K_SIDE: tl.constexpr, P_SIDE: tl.constexpr, K_PAD: tl.constexpr, P_PAD: tl.constexpr, TERMS: tl.constexpr):
+    """The parts of some centres in some dimensions, (P_SIDE, K_SIDE) each."""
+    at = beside + (k_at + tl.arange(0, K_SIDE))[None, :] * P_PAD + (p_at + tl.arange(0, P_SIDE))[:, None]
+    high = tl.load(at)
+    middle = tl.load(at + K_PAD * P_PAD)
+    low = middle
+    if TERMS != 3:
+        low = tl.load(at + 2 * K_PAD * P_PAD)
+    return high, middle, low
+
+
+@triton.jit
+def _framed(
+    values, ref, start, p_at, factor, project, there, P: tl.constexpr, P_SIDE: tl.constexpr, P_PAD: tl.constexpr, ROWS: tl.constexpr
+):
+    """x' of the items of a tile in some dimensions, (ROWS, P_SIDE)."""
+    dims = p_at + tl.arange(0, P_SIDE)
+    at = values + start.to(tl.int64) * P + tl.arange(0, ROWS)[:, None] * P + dims[None, :]
+    if P == P_PAD:  # noqa: SIM108
+        x = tl.load(at, mask=there[:, None], other=0.0)
+    else:
+        x = tl.load(at, mask=there[:, None] & (dims < P)[None, :], other=0.0)
+    return (x - project[:, None] * tl.load(ref + dims)[None, :]) * factor[:, None]
+
+
+@triton.jit
+def _inner(
+    values, ref, beside, start, k_at, factor, project, there,
+    P: tl.constexpr, P_SIDE: tl.constexpr, P_PAD: tl.constexpr, K_SIDE: tl.constexpr, K_PAD: tl.constexpr,
+    ROWS: tl.constexpr, TERMS: tl.constexpr,
+):  # fmt: skip
+    """x'·b over all dimensions, a tile of them at a time, (ROWS, K_SIDE)."""
+    total = tl.zeros((ROWS, K_SIDE), tl.float32)
+    for p_at in range(0, P_PAD, P_SIDE):
+        x = _framed(values, ref, start, p_at, factor, project, there, P, P_SIDE, P_PAD, ROWS)
+        high, middle, low = _parts(beside, k_at, p_at, K_SIDE, P_SIDE, K_PAD, P_PAD, TERMS)
+        total = _products(x, high, middle, low, total, TERMS)
+    return total
+
+
+@triton.jit
+def _measured(inner, along, cosine, rest_sq, offset, SCALED: tl.constexpr):
+    """x̂·u for lines, and e = d − ‖x'‖²; ``rest_sq`` of means includes the offset."""
+    if SCALED:
+        inner = inner - along[:, None] * offset[None, :]
+        parallel = along[:, None] * cosine[None, :]
+        full = inner + parallel
+        return full, (along * along)[:, None] * rest_sq[None, :] - inner * (full + parallel)
+    return inner, rest_sq[None, :] - 2.0 * inner
+
+
+@triton.jit
+def _table(table, k_at, K_SIDE: tl.constexpr, K_PAD: tl.constexpr):
+    """c, ‖b‖², b·(ref − ref32) and the logarithm of the mass, to base 2, of some centres."""
+    at = table + k_at + tl.arange(0, K_SIDE)
+    return tl.load(at), tl.load(at + K_PAD), tl.load(at + 2 * K_PAD), tl.load(at + 3 * K_PAD)
+
+
+@triton.jit
+def _store_sums(partial, sums, k_at, p_at, K_SIDE: tl.constexpr, P_SIDE: tl.constexpr, K_PAD: tl.constexpr):
+    """Write sums (P_SIDE, K_SIDE) to their place among all, (P_PAD, K_PAD)."""
+    at = (p_at + tl.arange(0, P_SIDE))[:, None] * K_PAD + (k_at + tl.arange(0, K_SIDE))[None, :]
+    tl.store(partial + at, sums)
+
+
+# --- the soft pass ------------------------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def _soft_fused(
+    values, factors, projects, squares, weights, ref, beside, table, partial, size, n_items, beta,
+    SCALED: tl.constexpr, P: tl.constexpr, P_PAD: tl.constexpr, K_PAD: tl.constexpr, ROWS: tl.constexpr, TERMS: tl.constexpr,
+):  # fmt: skip
+    """All sums of one program; β is per log 2."""
+    cosine, rest_sq, offset, log_mass = _table(table, 0, K_PAD, K_PAD)
+    high, middle, low = _parts(beside, 0, 0, K_PAD, P_PAD, K_PAD, P_PAD, TERMS)
+    sums = tl.zeros((P_PAD, K_PAD), tl.float32)
+    mass, share = tl.zeros((ROWS, K_PAD), tl.float32), tl.zeros((ROWS, K_PAD), tl.float32)
+    log_partition, distortion = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32)
+    for block in range(tl.program_id(0), tl.cdiv(n_items, ROWS), tl.num_programs(0)):
+        start = block * ROWS
+        rows = start + tl.arange(0, ROWS)
+        there = rows < n_items
+        factor, project = tl.load(factors + rows, there, 0.0), tl.load(projects + rows, there, 0.0)
+        sq, weight = tl.load(squares + rows, there, 0.0), tl.load(weights + rows, there, 0.0)
+        along = factor * project
+        x = _framed(values, ref, start, 0, factor, project, there, P, P_PAD, P_PAD, ROWS)
+        inner = _products(x, high, middle, low, tl.zeros((ROWS, K_PAD), tl.float32), TERMS)
+        full, beyond = _measured(inner, along, cosine, rest_sq, offset, SCALED)
+        logit = log_mass[None, :] - beta * beyond
+        top = tl.max(logit, axis=1)
+        resp = tl.exp2(logit - top[:, None])
+        total = tl.sum(resp, axis=1)
+        log_partition += weight * ((top + tl.log2(total)) * LOG2 - beta * LOG2 * sq)
+        resp = resp * (weight / total)[:, None]
+        distortion += tl.sum(resp * beyond, axis=1) + weight * sq
+        mass += resp
+        if SCALED:
+            resp = resp * full
+            share += resp * along[:, None]
+        sums = _weighted(x, resp, sums)
+    partial += tl.program_id(0).to(tl.int64) * size
+    _store_sums(partial, sums, 0, 0, K_PAD, P_PAD, K_PAD)
+    columns = partial + P_PAD * K_PAD + tl.arange(0, K_PAD)
+    tl.store(columns, tl.sum(mass, axis=0))
+    tl.store(columns + K_PAD, tl.sum(share, axis=0))
+    tl.store(partial + (P_PAD + 2) * K_PAD, tl.sum(log_partition, axis=0))
+    tl.store(partial + (P_PAD + 2) * K_PAD + 1, tl.sum(distortion, axis=0))
+
+
+@triton.jit
+def _normalizers(
+    values, factors, projects, squares, weights, ref, beside, table, log_z, totals, n_items, beta,
+    SCALED: tl.constexpr, P: tl.constexpr, P_SIDE: tl.constexpr, P_PAD: tl.constexpr, K_SIDE: tl.constexpr, K_PAD: tl.constexpr,
+    ROWS: tl.constexpr, TERMS: tl.constexpr,
+):  # fmt: skip
+    """log Z of every item to base 2, less −β ‖x'‖², a tile of centres at a time; and Σ ω log Z of one program."""
+    log_partition = tl.zeros((ROWS,), tl.float32)
+    for block in range(tl.program_id(0), tl.cdiv(n_items, ROWS), tl.num_programs(0)):
+        start = block * ROWS
+        rows = start + tl.arange(0, ROWS)
+        there = rows < n_items
+        factor, project = tl.load(factors + rows, there, 0.0), tl.load(projects + rows, there, 0.0)
+        along = factor * project
+        top, total = tl.full((ROWS,), -3e38, tl.float32), tl.zeros((ROWS,), tl.float32)
+        if P_SIDE == P_PAD:
+            x = _framed(values, ref, start, 0, factor, project, there, P, P_SIDE, P_PAD, ROWS)
+        for k_at in range(0, K_PAD, K_SIDE):
+            if P_SIDE == P_PAD:
+                high, middle, low = _parts(beside, k_at, 0, K_SIDE, P_SIDE, K_PAD, P_PAD, TERMS)
+                inner = _products(x, high, middle, low, tl.zeros((ROWS, K_SIDE), tl.float32), TERMS)
+            else:
+                inner = _inner(values, ref, beside, start, k_at, factor, project, there, P, P_SIDE, P_PAD, K_SIDE, K_PAD, ROWS, TERMS)
+            cosine, rest_sq, offset, log_mass = _table(table, k_at, K_SIDE, K_PAD)
+            _, beyond = _measured(inner, along, cosine, rest_sq, offset, SCALED)
+            logit = log_mass[None, :] - beta * beyond
+            higher = tl.maximum(top, tl.max(logit, axis=1))
+            total = total * tl.exp2(top - higher) + tl.sum(tl.exp2(logit - higher[:, None]), axis=1)
+            top = higher
+        found = top + tl.log2(total)
+        tl.store(log_z + rows, found, there)
+        sq, weight = tl.load(squares + rows, there, 0.0), tl.load(weights + rows, there, 0.0)
+        log_partition += weight * (found * LOG2 - beta * LOG2 * sq)
+    tl.store(totals + tl.program_id(0), tl.sum(log_partition, axis=0))
+
+
+@triton.jit
+def _soft_tiles(
+    values, factors, projects, squares, weights, log_z, ref, beside, table, partial, size, n_items, n_chunks, beta,
+    SCALED: tl.constexpr, P: tl.constexpr, P_SIDE: tl.constexpr, P_PAD: tl.constexpr, K_SIDE: tl.constexpr, K_PAD: tl.constexpr,
+    ROWS: tl.constexpr, TERMS: tl.constexpr,
+):  # fmt: skip
+    """Sums of one program over its items, in one tile of centres and of dimensions, with log Z given."""
+    K_TILES: tl.constexpr = K_PAD // K_SIDE
+    TILES: tl.constexpr = K_TILES * (P_PAD // P_SIDE)
+    chunk, tile = tl.program_id(0) // TILES, tl.program_id(0) % TILES
+    k_at, p_at = (tile % K_TILES) * K_SIDE, (tile // K_TILES) * P_SIDE
+    cosine, rest_sq, offset, log_mass = _table(table, k_at, K_SIDE, K_PAD)
+    high, middle, low = _parts(beside, k_at, p_at, K_SIDE, P_SIDE, K_PAD, P_PAD, TERMS)
+    sums = tl.zeros((P_SIDE, K_SIDE), tl.float32)
+    mass, share = tl.zeros((ROWS, K_SIDE), tl.float32), tl.zeros((ROWS, K_SIDE), tl.float32)
+    distortion = tl.zeros((ROWS,), tl.float32)
+    for block in range(chunk, tl.cdiv(n_items, ROWS), n_chunks):
+        start = block * ROWS
+        rows = start + tl.arange(0, ROWS)
+        there = rows < n_items
+        factor, project = tl.load(factors + rows, there, 0.0), tl.load(projects + rows, there, 0.0)
+        sq, weight = tl.load(squares + rows, there, 0.0), tl.load(weights + rows, there, 0.0)
+        along = factor * project
+        x = _framed(values, ref, start, p_at, factor, project, there, P, P_SIDE, P_PAD, ROWS)
+        if P_SIDE == P_PAD:
+            inner = _products(x, high, middle, low, tl.zeros((ROWS, K_SIDE), tl.float32), TERMS)
+        else:
+            inner = _inner(values, ref, beside, start, k_at, factor, project, there, P, P_SIDE, P_PAD, K_SIDE, K_PAD, ROWS, TERMS)
+        full, beyond = _measured(inner, along, cosine, rest_sq, offset, SCALED)
+        logit = log_mass[None, :] - beta * beyond
+        resp = tl.exp2(logit - tl.load(log_z + rows, there, 0.0)[:, None]) * weight[:, None]
+        distortion += tl.sum(resp * (beyond + sq[:, None]), axis=1)
+        mass += resp
+        if SCALED:
+            resp = resp * full
+            share += resp * along[:, None]
+        sums = _weighted(x, resp, sums)
+    partial += chunk.to(tl.int64) * size
+    _store_sums(partial, sums, k_at, p_at, K_SIDE, P_SIDE, K_PAD)
+    columns = partial + P_PAD * K_PAD + k_at + tl.arange(0, K_SIDE)
+    first = p_at == 0  # of every tile of dimensions the same
+    tl.store(columns, tl.sum(mass, axis=0), mask=first)
+    tl.store(columns + K_PAD, tl.sum(share, axis=0), mask=first)
+    tl.store(partial + (P_PAD + 2) * K_PAD + tile, tl.sum(distortion, axis=0), mask=first)
+
+
+# --- the hard pass ------------------------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def _hard_fused(
+    values, factors, projects, squares, weights, ref, beside, table, before, labels, partial, size, n_items,
+    SCALED: tl.constexpr, LABELLED: tl.constexpr, P: tl.constexpr, P_PAD: tl.constexpr, K_PAD: tl.constexpr, ROWS: tl.constexpr,
+    TERMS: tl.constexpr,
+):  # fmt: skip
+    """The nearest centre of every item, the first of equal ones, and all sums of one program."""
+    cosine, rest_sq, offset, _ = _table(table, 0, K_PAD, K_PAD)
+    high, middle, low = _parts(beside, 0, 0, K_PAD, P_PAD, K_PAD, P_PAD, TERMS)
+    centers = tl.arange(0, K_PAD)
+    sums = tl.zeros((P_PAD, K_PAD), tl.float32)
+    mass, share = tl.zeros((ROWS, K_PAD), tl.float32), tl.zeros((ROWS, K_PAD), tl.float32)
+    count, cost = tl.zeros((ROWS, K_PAD), tl.float32), tl.zeros((ROWS, K_PAD), tl.float32)
+    changed = tl.zeros((ROWS,), tl.float32)
+    for block in range(tl.program_id(0), tl.cdiv(n_items, ROWS), tl.num_programs(0)):
+        start = block * ROWS
+        rows = start + tl.arange(0, ROWS)
+        there = rows < n_items
+        factor, project = tl.load(factors + rows, there, 0.0), tl.load(projects + rows, there, 0.0)
+        sq, weight = tl.load(squares + rows, there, 0.0), tl.load(weights + rows, there, 0.0)
+        along = factor * project
+        x = _framed(values, ref, start, 0, factor, project, there, P, P_PAD, P_PAD, ROWS)
+        inner = _products(x, high, middle, low, tl.zeros((ROWS, K_PAD), tl.float32), TERMS)
+        full, beyond = _measured(inner, along, cosine, rest_sq, offset, SCALED)
+        least = tl.min(beyond, axis=1)
+        label = tl.min(tl.where(beyond == least[:, None], centers[None, :], K_PAD), axis=1)
+        own = centers[None, :] == label[:, None]
+        tl.store(labels + rows, label, there)
+        if LABELLED:
+            changed += ((label != tl.load(before + rows, there, 0)) & there).to(tl.float32)
+        count += tl.where(own, there.to(tl.float32)[:, None], 0.0)
+        cost += tl.where(own, (weight * tl.maximum(least + sq, 0.0))[:, None], 0.0)
+        resp = tl.where(own, weight[:, None], 0.0)
+        mass += resp
+        if SCALED:
+            resp = resp * full
+            share += resp * along[:, None]
+        sums = _weighted(x, resp, sums)
+    partial += tl.program_id(0).to(tl.int64) * size
+    _store_sums(partial, sums, 0, 0, K_PAD, P_PAD, K_PAD)
+    columns = partial + P_PAD * K_PAD + tl.arange(0, K_PAD)
+    tl.store(columns, tl.sum(mass, axis=0))
+    tl.store(columns + K_PAD, tl.sum(share, axis=0))
+    tl.store(columns + 2 * K_PAD, tl.sum(count, axis=0))
+    tl.store(columns + 3 * K_PAD, tl.sum(cost, axis=0))
+    tl.store(partial + (P_PAD + 4) * K_PAD, tl.sum(changed, axis=0))
+
+
+@triton.jit
+def _nearest(
+    values, factors, projects, squares, weights, ref, beside, table, before, labels, shares, costs, totals, n_items,
+    SCALED: tl.constexpr, LABELLED: tl.constexpr, P: tl.constexpr, P_SIDE: tl.constexpr, P_PAD: tl.constexpr, K_SIDE: tl.constexpr,
+    K_PAD: tl.constexpr, ROWS: tl.constexpr, TERMS: tl.constexpr,
+):  # fmt: skip
+    """The nearest centre of every item, a tile of centres at a time; its q, and ω max(d, 0); and how many labels of a program changed."""
+    centers = tl.arange(0, K_SIDE)
+    changed = tl.zeros((ROWS,), tl.float32)
+    for block in range(tl.program_id(0), tl.cdiv(n_items, ROWS), tl.num_programs(0)):
+        start = block * ROWS
+        rows = start + tl.arange(0, ROWS)
+        there = rows < n_items
+        factor, project = tl.load(factors + rows, there, 0.0), tl.load(projects + rows, there, 0.0)
+        along = factor * project
+        least, label, own = tl.full((ROWS,), 3e38, tl.float32), tl.zeros((ROWS,), tl.int32), tl.zeros((ROWS,), tl.float32)
+        if P_SIDE == P_PAD:
+            x = _framed(values, ref, start, 0, factor, project, there, P, P_SIDE, P_PAD, ROWS)
+        for k_at in range(0, K_PAD, K_SIDE):
+            if P_SIDE == P_PAD:
+                high, middle, low = _parts(beside, k_at, 0, K_SIDE, P_SIDE, K_PAD, P_PAD, TERMS)
+                inner = _products(x, high, middle, low, tl.zeros((ROWS, K_SIDE), tl.float32), TERMS)
+            else:
+                inner = _inner(values, ref, beside, start, k_at, factor, project, there, P, P_SIDE, P_PAD, K_SIDE, K_PAD, ROWS, TERMS)
+            cosine, rest_sq, offset, _ = _table(table, k_at, K_SIDE, K_PAD)
+            full, beyond = _measured(inner, along, cosine, rest_sq, offset, SCALED)
+            low_here = tl.min(beyond, axis=1)
+            found = tl.min(tl.where(beyond == low_here[:, None], centers[None, :], K_SIDE), axis=1)
+            nearer = low_here < least
+            if SCALED:
+                full_here = tl.sum(tl.where(centers[None, :] == found[:, None], full, 0.0), axis=1)
+                own = tl.where(nearer, full_here, own)
+            label = tl.where(nearer, k_at + found, label)
+            least = tl.minimum(least, low_here)
+        sq, weight = tl.load(squares + rows, there, 0.0), tl.load(weights + rows, there, 0.0)
+        tl.store(labels + rows, label, there)
+        tl.store(costs + rows, weight * tl.maximum(least + sq, 0.0), there)
+        if SCALED:
+            tl.store(shares + rows, weight * own, there)
+        if LABELLED:
+            changed += ((label != tl.load(before + rows, there, 0)) & there).to(tl.float32)
+    tl.store(totals + tl.program_id(0), tl.sum(changed, axis=0))
+
+
+@triton.jit
+def _own(
+    values, factors, projects, squares, weights, ref, beside, table, labels, shares, costs, n_items,
+    SCALED: tl.constexpr, P: tl.constexpr, P_SIDE: tl.constexpr, P_PAD: tl.constexpr, K_PAD: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """q and ω max(d, 0) of every item for the centre that its label names; ``beside`` is in float32."""
+    start = tl.program_id(0) * ROWS
+    rows = start + tl.arange(0, ROWS)
+    there = rows < n_items
+    factor, project = tl.load(factors + rows, there, 0.0), tl.load(projects + rows, there, 0.0)
+    sq, weight = tl.load(squares + rows, there, 0.0), tl.load(weights + rows, there, 0.0)
+    label = tl.load(labels + rows, there, 0)
+    inner = tl.zeros((ROWS,), tl.float32)
+    for p_at in range(0, P_PAD, P_SIDE):
+        x = _framed(values, ref, start, p_at, factor, project, there, P, P_SIDE, P_PAD, ROWS)
+        mine = tl.load(beside + label[:, None] * P_PAD + (p_at + tl.arange(0, P_SIDE))[None, :])
+        inner += tl.sum(x * mine, axis=1)
+    rest_sq, along = tl.load(table + K_PAD + label), factor * project
+    away = sq + rest_sq - 2.0 * inner
+    if SCALED:
+        inner -= along * tl.load(table + 2 * K_PAD + label)
+        parallel = along * tl.load(table + label)
+        full = inner + parallel
+        away = sq + along * along * rest_sq - inner * (full + parallel)
+        tl.store(shares + rows, weight * full, there)
+    tl.store(costs + rows, weight * tl.maximum(away, 0.0), there)
+
+
+@triton.jit
+def _grouped(
+    values, factors, projects, weights, ref, labels, shares, costs, partial, size, n_items, n_chunks,
+    SCALED: tl.constexpr, P: tl.constexpr, P_SIDE: tl.constexpr, P_PAD: tl.constexpr, K_SIDE: tl.constexpr, K_PAD: tl.constexpr,
+    ROWS: tl.constexpr,
+):  # fmt: skip
+    """Sums of one program over its items, in one tile of centres and of dimensions, with label, q and cost of every item given."""
+    K_TILES: tl.constexpr = K_PAD // K_SIDE
+    TILES: tl.constexpr = K_TILES * (P_PAD // P_SIDE)
+    chunk, tile = tl.program_id(0) // TILES, tl.program_id(0) % TILES
+    k_at, p_at = (tile % K_TILES) * K_SIDE, (tile // K_TILES) * P_SIDE
+    centers = k_at + tl.arange(0, K_SIDE)
+    sums = tl.zeros((P_SIDE, K_SIDE), tl.float32)
+    mass, share = tl.zeros((ROWS, K_SIDE), tl.float32), tl.zeros((ROWS, K_SIDE), tl.float32)
+    count, cost = tl.zeros((ROWS, K_SIDE), tl.float32), tl.zeros((ROWS, K_SIDE), tl.float32)
+    for block in range(chunk, tl.cdiv(n_items, ROWS), n_chunks):
+        start = block * ROWS
+        rows = start + tl.arange(0, ROWS)
+        there = rows < n_items
+        factor, project = tl.load(factors + rows, there, 0.0), tl.load(projects + rows, there, 0.0)
+        weight = tl.load(weights + rows, there, 0.0)
+        own = tl.load(labels + rows, there, -1)[:, None] == centers[None, :]
+        count += tl.where(own, 1.0, 0.0)
+        mass += tl.where(own, weight[:, None], 0.0)
+        cost += tl.where(own, tl.load(costs + rows, there, 0.0)[:, None], 0.0)
+        resp = weight
+        if SCALED:
+            resp = tl.load(shares + rows, there, 0.0)
+            share += tl.where(own, (resp * factor * project)[:, None], 0.0)
+        x = _framed(values, ref, start, p_at, factor, project, there, P, P_SIDE, P_PAD, ROWS) * resp[:, None]
+        high, middle, _ = _split(x)
+        mine = _narrow(own.to(tl.float32))
+        part = tl.dot(tl.trans(middle), mine)
+        sums += tl.dot(tl.trans(high), mine, part)
+    partial += chunk.to(tl.int64) * size
+    _store_sums(partial, sums, k_at, p_at, K_SIDE, P_SIDE, K_PAD)
+    columns = partial + P_PAD * K_PAD + centers
+    first = p_at == 0  # of every tile of dimensions the same
+    tl.store(columns, tl.sum(mass, axis=0), mask=first)
+    tl.store(columns + K_PAD, tl.sum(share, axis=0), mask=first)
+    tl.store(columns + 2 * K_PAD, tl.sum(count, axis=0), mask=first)
+    tl.store(columns + 3 * K_PAD, tl.sum(cost, axis=0), mask=first)
+
+
+# --- what calls them ----------------------------------------------------------------------------------------------------------------
+
+
+class _Shape(NamedTuple):
+    """How items, dimensions and centres are cut; tiles are whole where all sums fit in the registers of a program."""
+
+    n_items: int
+    n_dims: int
+    n_centers: int
+    p_pad: int
+    k_pad: int
+    p_side: int
+    k_side: int
+
+    @classmethod
+    def of(cls, values: Tensor, n_centers: int, k_tile: int) -> _Shape:
+        n_items, n_dims = values.shape
+        p_pad, k_pad = (max(LEAST_SIDE, triton.next_power_of_2(size)) for size in (n_dims, n_centers))
+        if p_pad <= P_TILE and p_pad * k_pad <= FUSED_NUMBERS:
+            return cls(n_items, n_dims, n_centers, p_pad, k_pad, p_pad, k_pad)
+        return cls(n_items, n_dims, n_centers, p_pad, k_pad, min(p_pad, P_TILE), min(k_pad, k_tile))
+
+    @property
+    def tiles(self) -> int:
+        return (self.p_pad // self.p_side) * (self.k_pad // self.k_side)
+
+    def chunks(self, device: torch.device, tuning: Tuning, *, tiles: int) -> int:
+        """Programs among which the items are divided."""
+        at_once = _multiprocessors(device) * tuning.programs
+        wanted = at_once if tiles == 1 else triton.cdiv(at_once * WAVES, tiles)
+        return min(triton.cdiv(self.n_items, tuning.rows), max(wanted, triton.cdiv(self.n_items, PROGRAM_ITEMS)))
+
+    def numbers(self, columns: int, totals: int) -> int:
+        """Size of a partial sum: (p_pad, k_pad), columns of k_pad and totals."""
+        return (self.p_pad + columns) * self.k_pad + totals
+
+
+def _multiprocessors(device: torch.device) -> int:
+    if device.type != "cuda":
+        return INTERPRETED_MULTIPROCESSORS
+    return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+def _padded(given: Tensor, rows: int, columns: int) -> Tensor:
+    return torch.nn.functional.pad(given, (0, columns - given.shape[1], 0, rows - given.shape[0]))
+
+
+def _in_parts(beside: Tensor, terms: int) -> Tensor:
+    """The parts of the centres, each (k_pad, p_pad): two of TF32, or three of bf16."""
+    if terms == 3:
+        high = (beside.float().view(torch.int32) & -0x2000).view(torch.float32)
+        return torch.stack([high, (beside - high).float()])
+    found, rest = [], beside
+    for _ in range(3):
+        found.append(rest.to(torch.bfloat16))
+        rest = rest - found[-1]
+    return torch.stack(found).to(NARROW_TORCH)
+
+
+def _tables(centers: Centers, scaled: bool, log_mass: Tensor | None, k_pad: int) -> Tensor:
+    """c, ‖b‖², b·(ref − ref32) and log₂ of the mass, (4, k_pad); those that are no centres are far and without mass."""
+    table = torch.zeros((4, k_pad), dtype=torch.float64, device=centers.beside.device)
+    k = len(centers.beside)
+    table[1, k:], table[3, k:] = (FAR if log_mass is None else 0.0), NEVER
+    table[0, :k], table[2, :k] = centers.cosine, centers.offset
+    table[1, :k] = centers.rest_sq if scaled else centers.rest_sq + 2 * centers.offset
+    if log_mass is not None:
+        table[3, :k] = torch.clamp(log_mass * PER_LOG2, min=NEVER)
+    return table.float()
+
+
+class _Prepared(NamedTuple):
+    """What every kernel is given: X and what frames it, the reference, the centres' parts and numbers."""
+
+    values: Tensor
+    items: Items
+    ref: Tensor
+    parts: Tensor
+    table: Tensor
+    shape: _Shape
+    options: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls, values: Tensor, items: Items, centers: Centers, ref: Tensor, scaled: bool, log_mass: Tensor | None, tuning: Tuning
+    ) -> _Prepared:
+        shape = _Shape.of(values, len(centers.beside), tuning.k_tile)
+        beside = _padded(centers.beside.double(), shape.k_pad, shape.p_pad)
+        parts = _in_parts(beside, tuning.terms).to(values.device, non_blocking=True)
+        table = _tables(centers, scaled, log_mass, shape.k_pad).to(values.device, non_blocking=True)
+        padded_ref = _padded(ref.float()[None], 1, shape.p_pad)[0].to(values.device, non_blocking=True)
+        options = tuning.options | {"SCALED": scaled, "P": shape.n_dims, "P_PAD": shape.p_pad, "K_PAD": shape.k_pad}
+        return cls(values, items, padded_ref, parts, table, shape, options)
+
+    @property
+    def fused(self) -> bool:
+        return self.shape.tiles == 1
+
+    @property
+    def sides(self) -> dict[str, int]:
+        """Sizes of a tile."""
+        return {"P_SIDE": self.shape.p_side, "K_SIDE": self.shape.k_side}
+
+    @property
+    def on_hopper(self) -> bool:
+        """Whether ``engines.hopper`` has kernels for it: a row of X fills whole instructions, and there is such a device."""
+        shape, device = self.shape, self.values.device
+        fits = self.fused and shape.n_dims == shape.p_pad in (64, 128) and shape.k_pad <= K_TILE_BY_HAND
+        return fits and device.type == "cuda" and torch.cuda.get_device_capability(device) == (9, 0)
+
+    @property
+    def options_by_hand(self) -> dict[str, Any]:
+        """What its kernels are told."""
+        return {name: value for name, value in self.options.items() if name not in ("P_PAD", "K_PAD")} | {"K": self.shape.k_pad}
+
+    def empty(self, *size: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        return torch.empty(size, dtype=dtype, device=self.values.device)
+
+    def added(self, partial: Tensor, columns: int) -> tuple[Tensor, list[Tensor], Tensor]:
+        """Partial sums in float64, added in their order: (k, n_dims), each column (k,), and the totals."""
+        shape = self.shape
+        whole = partial.sum(0, dtype=torch.float64)
+        per_center = whole[: shape.numbers(columns, 0)].view(-1, shape.k_pad)[:, : shape.n_centers]
+        return per_center[: shape.n_dims].T, list(per_center[shape.p_pad :]), whole[shape.numbers(columns, 0) :]
+
+
+def soft(
+    values: Tensor,
+    items: Items,
+    centers: Centers,
+    ref: Tensor,
+    scaled: bool,
+    beta: float,
+    log_mass: Tensor,
+    tuning: Tuning | None = None,
+) -> SoftSums:
+    """The sums of Gibbs responsibilities p ∝ exp(log_mass − β d).
+
+    Parameters
+    ----------
+    values : Tensor of shape (n_items, n_dims)
+        Float32, in rows that follow each other.
+    ref : Tensor of shape (n_dims,)
+        The frame's reference; taken in float32.
+    log_mass : Tensor of shape (k,)
+        On the device of the centres.
+    """
+    tuning = tuning or soft_tuning(len(centers.beside))
+    given = _Prepared.of(values, items, centers, ref, scaled, log_mass, tuning)
+    if not given.fused:
+        return _soft_in_tiles(given, beta * PER_LOG2, tuning)
+    chunks, size = given.shape.chunks(values.device, tuning, tiles=1), given.shape.numbers(2, 2)
+    partial = given.empty(chunks, size)
+    of_items = (values, *items, given.ref, given.parts, given.table)
+    if tuning.by_hand and tuning.terms != 3 and given.on_hopper:
+        options = given.options_by_hand
+        hopper.soft_fused[(chunks,)](*of_items, partial, size, len(values), beta * PER_LOG2, TERMS=tuning.terms, **options)
+    else:
+        _soft_fused[(chunks,)](*of_items, partial, size, len(values), beta * PER_LOG2, TERMS=tuning.terms, **given.options)
+    sums, (mass, share), (log_partition, distortion) = given.added(partial, 2)
+    return SoftSums(mass, share if scaled else mass, sums, log_partition, distortion)
+
+
+def _soft_in_tiles(given: _Prepared, beta: float, tuning: Tuning) -> SoftSums:
+    """The soft pass where log Z is found first."""
+    (values, items), shape = given[:2], given.shape
+    scaled, whole = given.options["SCALED"], shape.chunks(values.device, tuning, tiles=1)
+    log_z, totals = given.empty(shape.n_items), given.empty(whole)
+    options = given.options | given.sides | {"TERMS": tuning.terms}
+    of_items = (values, *items, given.ref, given.parts, given.table)
+    _normalizers[(whole,)](*of_items, log_z, totals, shape.n_items, beta, **options)
+    chunks, k_tiles = shape.chunks(values.device, tuning, tiles=shape.tiles), shape.k_pad // shape.k_side
+    size = shape.numbers(2, k_tiles)
+    partial = given.empty(chunks, size)
+    with_log_z = (values, *items, log_z, given.ref, given.parts, given.table)
+    _soft_tiles[(chunks * shape.tiles,)](*with_log_z, partial, size, shape.n_items, chunks, beta, **options)
+    sums, (mass, share), distortion = given.added(partial, 2)
+    return SoftSums(mass, share if scaled else mass, sums, totals.sum(dtype=torch.float64), distortion.sum())
+
+
+def hard(
+    values: Tensor,
+    items: Items,
+    centers: Centers,
+    ref: Tensor,
+    scaled: bool,
+    labels_before: Tensor | None,
+    tuning: Tuning | None = None,
+) -> HardSums:
+    """The nearest centre of every item, the first of equal ones, and the sums that they make; all have changed where none had a label."""
+    tuning = tuning or hard_tuning(len(centers.beside))
+    given = _Prepared.of(values, items, centers, ref, scaled, None, tuning)
+    chunks, labels = given.shape.chunks(values.device, tuning, tiles=1), given.empty(len(values), dtype=torch.int32)
+    before = labels if labels_before is None else labels_before
+    options = given.options | {"LABELLED": labels_before is not None, "TERMS": tuning.terms}
+    of_items = (values, *items, given.ref, given.parts, given.table, before, labels)
+    if given.fused:
+        size = given.shape.numbers(4, 1)
+        partial = given.empty(chunks, size)
+        if tuning.by_hand and tuning.terms != 3 and given.on_hopper:
+            more = {name: options[name] for name in ("LABELLED", "TERMS")}
+            hopper.hard_fused[(chunks,)](*of_items, partial, size, len(values), **more, **given.options_by_hand)
+        else:
+            _hard_fused[(chunks,)](*of_items, partial, size, len(values), **options)
+        sums, (mass, share, sizes, cost), (changed,) = given.added(partial, 4)
+        found = HardSums(labels, mass, sizes, cost, share if scaled else mass, sums, changed)
+    else:
+        shares, costs, totals = given.empty(len(values)), given.empty(len(values)), given.empty(chunks)
+        _nearest[(chunks,)](*of_items, shares, costs, totals, len(values), **options, **given.sides)
+        found = _by_label(given, labels, shares, costs, totals.sum(dtype=torch.float64), tuning)
+    return found if labels_before is not None else found._replace(changed=torch.full_like(found.changed, len(values)))
+
+
+def labelled(
+    values: Tensor, items: Items, centers: Centers, ref: Tensor, scaled: bool, labels: Tensor, tuning: Tuning | None = None
+) -> HardSums:
+    """The sums for given labels, none of which has changed."""
+    tuning = tuning or hard_tuning(len(centers.beside))
+    given = _Prepared.of(values, items, centers, ref, scaled, None, tuning)
+    shape = given.shape
+    shares, costs = given.empty(len(values)), given.empty(len(values))
+    beside = _padded(centers.beside.float(), shape.k_pad, shape.p_pad).to(values.device)
+    of_items = (values, *items, given.ref, beside, given.table, labels, shares, costs, len(values))
+    _own[(triton.cdiv(len(values), tuning.rows),)](*of_items, P_SIDE=shape.p_side, **given.options)
+    return _by_label(given, labels, shares, costs, torch.zeros((), dtype=torch.float64, device=values.device), tuning)
+
+
+def _by_label(given: _Prepared, labels: Tensor, shares: Tensor, costs: Tensor, changed: Tensor, tuning: Tuning) -> HardSums:
+    """Sums of the items by label, with q and the cost of every item."""
+    (values, items), shape = given[:2], given.shape
+    chunks, size = shape.chunks(values.device, tuning, tiles=shape.tiles), shape.numbers(4, 0)
+    partial = given.empty(chunks, size)
+    of_items = (values, items.factor, items.project, items.weight, given.ref, labels, shares, costs)
+    _grouped[(chunks * shape.tiles,)](*of_items, partial, size, len(values), chunks, **given.options, **given.sides)
+    sums, (mass, share, sizes, cost), _ = given.added(partial, 4)
+    return HardSums(labels, mass, sizes, cost, share if given.options["SCALED"] else mass, sums, changed)
+
+
+def soft_tuning(n_centers: int) -> Tuning:
+    """What was quickest for the soft pass."""
+    return Tuning() if n_centers <= 64 else Tuning(warps=8, programs=2)
+
+
+def hard_tuning(n_centers: int) -> Tuning:
+    """What was quickest for the hard pass."""
+    return Tuning() if n_centers <= 64 else Tuning(warps=8, programs=2)
