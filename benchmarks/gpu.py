@@ -51,7 +51,17 @@ def trace(n_items: int) -> None:
         whole = time.perf_counter() - began
         Engine.computed = computed
         mine = [each for each in log if each[3] == n_items]
-        print(scaling, f"{whole:.3f} s", "device passes", round(sum(e[2] for e in mine)), "ms; host passes", round(sum(e[2] for e in log) - sum(e[2] for e in mine)), model.certificate_.holds, model.status_, flush=True)
+        print(
+            scaling,
+            f"{whole:.3f} s",
+            "device passes",
+            round(sum(e[2] for e in mine)),
+            "ms; host passes",
+            round(sum(e[2] for e in log) - sum(e[2] for e in mine)),
+            model.certificate_.holds,
+            model.status_,
+            flush=True,
+        )
         for each in mine:
             print("  ", each[0], each[1], f"{each[2]:.1f}", flush=True)
         times = []

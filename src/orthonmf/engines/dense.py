@@ -159,7 +159,7 @@ class DenseEngine(Engine):
         return cls(items, weight, dim_factor=dim_factor, shift=shift, team=team)
 
     def rows(self, where: slice) -> DenseRawRows:
-        return DenseRawRows(self._scaled(np.ascontiguousarray(self._array[where], self.dtype, like=self._array)))
+        return DenseRawRows(self._scaled(np.ascontiguousarray(self._array[where], self.dtype)))
 
     def _items(self, framing: Framing, where: slice) -> Any:
         if self._kept_whole or self.frames_are_few or not self.lasting or self.row_width * self.dtype.itemsize < WIDE_BYTES:

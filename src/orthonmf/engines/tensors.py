@@ -43,6 +43,8 @@ TYPES: dict[Any, Any] = {
 KINDS = {kind: dtype for dtype, kind in TYPES.items() if dtype != WORD}
 # Numbers of an indicator that are held at once where values are summed by label.
 INDICATOR_NUMBERS = 1 << 26
+# Items whose products are summed in one part.
+PART_ITEMS = 1 << 12
 
 
 class Tensor(NDArrayOperatorsMixin):
@@ -114,6 +116,10 @@ class Tensor(NDArrayOperatorsMixin):
 
     def __bool__(self) -> bool:
         return bool(self.values)
+
+    def taken(self, index: Any) -> Tensor:
+        """The rows at ``index``."""
+        return self[index]
 
     def tolist(self) -> Any:
         return self.host().tolist()
@@ -238,6 +244,8 @@ def brought(value: Any) -> Any:
 
 
 def _cast(tensor: Tensor, dtype: Any, copy: bool = False) -> Tensor:
+    if dtype == tensor.dtype and not copy:
+        return tensor
     return Tensor(tensor.values.to(TYPES[dtype], copy=copy), dtype)
 
 
@@ -252,6 +260,16 @@ def _common(inputs: Any) -> Any:
 def _logical_shift(values: Any, by: Any) -> Any:
     """The bits of words without a sign, moved down."""
     return (values >> by) & ((1 << (64 - int(by))) - 1)
+
+
+def _product(one: Any, other: Any) -> Any:
+    """A product of matrices; one that sums over items, in parts side by side, which a GPU would else leave to few of its processors."""
+    if one.device.type == "cpu" or one.ndim != 2 or other.ndim != 2 or one.shape[1] < 2 * PART_ITEMS:
+        return torch.matmul(one, other)
+    parts, whole = one.shape[1] // PART_ITEMS, one.shape[1] // PART_ITEMS * PART_ITEMS
+    first = one[:, :whole].unflatten(1, (parts, PART_ITEMS)).transpose(0, 1)
+    found = torch.bmm(first, other[:whole].unflatten(0, (parts, PART_ITEMS))).sum(0)
+    return found + one[:, whole:] @ other[whole:]
 
 
 COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal, np.isfinite, np.isnan, np.isinf}
@@ -273,7 +291,7 @@ UFUNCS: dict[Any, Callable[..., Any]] = {
     np.sqrt: torch.sqrt,
     np.power: torch.pow,
     np.logaddexp: torch.logaddexp,
-    np.matmul: torch.matmul,
+    np.matmul: _product,
     np.less: torch.lt,
     np.less_equal: torch.le,
     np.greater: torch.gt,
@@ -318,15 +336,28 @@ def _written(found: Tensor, out: Any, where: Any) -> Any:
     return out
 
 
-# Those whose result does not depend on the order in which they are taken.
-AT = {np.maximum: "amax", np.minimum: "amin"}
+def _limits(kind: Any) -> Any:
+    return torch.finfo(kind) if kind.is_floating_point else torch.iinfo(kind)
+
+
+# How many are taken at once, and what changes nothing.
+AT: dict[Any, tuple[Any, Callable[[Any], Any]]] = {
+    np.maximum: (torch.amax, lambda kind: _limits(kind).min),
+    np.minimum: (torch.amin, lambda kind: _limits(kind).max),
+}
 
 
 def _at(ufunc: Any, target: Any, index: Any, values: Any) -> None:
     """``ufunc.at`` of a maximum or a minimum."""
     like = next(each for each in (index, values, target) if isinstance(each, Tensor))
     place, given = like._operand(target), like._operand(values, target.dtype)
-    found = place.scatter_reduce(0, like._place(index), given.expand(len(index)), AT[ufunc])
+    both, rest = AT[ufunc]
+    found, labels, names = place.clone(), like._place(index), torch.arange(len(place), device=place.device)
+    step = max(INDICATOR_NUMBERS // max(len(place), 1), 1)
+    for start in range(0, len(labels), step):
+        some = slice(start, start + step)
+        mine = torch.where(labels[some] == names[:, None], given.expand(len(labels))[some], rest(given.dtype))
+        found = UFUNCS[ufunc](found, both(mine, 1))
     target[...] = found.cpu().numpy() if isinstance(target, np.ndarray) else Tensor(found)
 
 
@@ -373,7 +404,8 @@ def _as_array(like: Tensor, values: Any, dtype: Any = None, **_: Any) -> Tensor:
 
 def _einsum(like: Tensor, subscripts: str, *operands: Any, dtype: Any = None, **_: Any) -> Tensor:
     dtype = _common(operands) if dtype is None else np.dtype(dtype)
-    return Tensor(torch.einsum(subscripts, *(like._operand(each, dtype) for each in operands)))
+    parts = [like._operand(each, dtype) for each in operands]
+    return Tensor((parts[0] * parts[1]).sum(1) if subscripts == "ij,ij->i" else torch.einsum(subscripts, *parts))
 
 
 def _where(like: Tensor, condition: Any, one: Any, other: Any) -> Tensor:

@@ -10,23 +10,31 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, cast
 
 import numpy as np
 import torch
 
+from .._common.registry import imported
 from .._common.typing import Array, Labels
+from ..distortion.base import Distortion
 from ..exceptions import DeviceMemoryError
 from ..passes.base import INDEX, Columns, Found, Pass
 from . import engine_class
-from .base import MIN_BLOCK, Engine, Framing
-from .dense import DenseEngine
+from .base import BLIND, MIN_BLOCK, Engine, Framing
+from .dense import DenseEngine, DenseRawRows
 from .layout import automatic, in_memory
 from .tensors import Tensor, brought, tensor_of
 from .threads import ThreadTeam
 
 # Bytes of a block on a GPU: enough that its kernels take longer than to be launched.
 GPU_BLOCK_BYTES = 1 << 28
+# Of the memory of a GPU that is free, what X may take: a pass needs some blocks beside it, and numbers of every item.
+SHARE_OF_DEVICE = 0.6
+# Beyond 2 to this power, the factor of the items is no number of float32.
+LARGEST_SHIFT = 100
 # So few items are searched in this process: a pass over them is sooner done than its kernels are launched.
 FEW_ITEMS = 1 << 16
 
@@ -57,8 +65,8 @@ class TorchEngine(DenseEngine):
         if self.device.type != "cpu":
             self.block_bytes = self.doubled_bytes = GPU_BLOCK_BYTES
             self.max_block = GPU_BLOCK_BYTES
-        held: Any = tensor_of(array, self.device)
-        super().__init__(held, weight, dim_factor=dim_factor, shift=shift, team=team)
+        self._held: Any = held_on(self.device, array)
+        super().__init__(self._held, weight, dim_factor=dim_factor, shift=shift, team=team)
 
     # -- items ------------------------------------------------------------------------------------------------------------------
 
@@ -71,14 +79,18 @@ class TorchEngine(DenseEngine):
             self._sent_weight = self.weight, held
         return held[where]
 
+    def rows(self, where: slice) -> DenseRawRows:
+        block: Any = self._held[where]
+        return DenseRawRows(self._scaled(np.ascontiguousarray(block, self.dtype, like=block)))
+
     def select(self, index: Labels) -> Engine:
         weight = None if self.weight is None else self.weight[index]
-        chosen: Any = self._scaled(self._array[np.asarray(index)].astype(np.float64))
+        chosen: Any = self._scaled(self._held.taken(np.asarray(index)).astype(np.float64))
         return in_memory(self, chosen.host(), weight)
 
     def near(self) -> Engine:
         """Few items as an array of this process; of many, the same items with columns that come to this process."""
-        if self.n_items <= FEW_ITEMS or self._array.nbytes <= GPU_BLOCK_BYTES:
+        if self.n_items <= FEW_ITEMS or self._held.nbytes <= GPU_BLOCK_BYTES:
             return self._here()
         other = copy(self)
         other._near, other._kept = True, {}
@@ -86,8 +98,7 @@ class TorchEngine(DenseEngine):
 
     def _here(self) -> Engine:
         """The same items on an engine of this process."""
-        held: Any = self._array
-        array = held.host()
+        array = self._held.host()
         here = engine_class(automatic(array)).of(array, self.weight, self._dim_factor, self.shift, self.team)
         here.weight_shift, here.size, here.compiles, here.chunks = self.weight_shift, self.size, self.compiles, self.chunks
         return here
@@ -142,14 +153,59 @@ class TorchEngine(DenseEngine):
         self._cut(self.block_items // 2)
 
     def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
+        if (kernel := self._kernel(frame, work)) is not None:
+            self.team.check()
+            self.count_pass(frame)
+            return self._fused(kernel, cast(Distortion, frame), work, columns or {})
         found = super().stream(frame, work, columns)
         return ((where, replace(part, total=brought(part.total))) for where, part in found)
 
+    def _kernel(self, frame: Framing | None, work: Pass) -> Any:
+        """The fused kernel for a pass, where there is one for these items."""
+        plain = self._dim_factor is None and self.size is None and self._held.dtype == self.dtype == np.float32
+        if not plain or self.device.type != "cuda" or not has_kernels() or abs(self.shift) > LARGEST_SHIFT:
+            return None
+        known: bool = type(frame) in imported("orthonmf.engines.fused:LOSSES")
+        return imported("orthonmf.engines.fused:KERNELS").get(type(work)) if known else None
+
+    def _fused(self, kernel: Any, frame: Distortion, work: Pass, columns: Columns) -> Iterator[tuple[slice, Found]]:
+        """What a kernel finds: in all items at once where they lie on the device, else block by block."""
+        sight = self._sight(frame)
+        for where in [slice(0, self.n_items)] if isinstance(self._held, Tensor) else self.slices:
+            read = {name: self._column(columns, name, where) for name in work.reads}
+            yield where, kernel(work, sight.seen(self._held[where], where), read)
+
+    def _sight(self, frame: Distortion) -> Any:
+        """What frames the items for kernels, kept from one pass to the next in the same frame."""
+        before, sight = self._kept.get((None, -1), (None, None))
+        if before is not frame:
+            framed = imported("orthonmf.engines.fused:framed")
+            blocks = [framed(frame.items(self.rows(where), self.block_weight(where)), self.shift) for where in self.slices]
+            sight = imported("orthonmf.engines.fused:sight")(frame, blocks)
+            self._kept[None, -1] = frame, sight
+        return sight
+
     def _parts(self, frame: Framing | None, work: Pass, columns: Columns) -> Iterable[Found]:
-        """In turn: the device has threads of its own."""
+        """In turn, but for passes over columns, which may have work for this process: the device has threads of its own."""
+        if frame is BLIND:
+            yield from super()._parts(frame, work, columns)
+            return
         for where in self.slices:
             self.team.check()
             yield work(*self._seen(frame, work, columns, where))
+
+
+@cache
+def has_kernels() -> bool:
+    """Whether Triton is there, which torch brings for NVIDIA GPUs."""
+    return find_spec("triton") is not None
+
+
+def held_on(device: Any, array: Any) -> Any:
+    """Items on a device, or on the way to it where they are too many."""
+    if isinstance(array, Tensor) or device.type == "cpu" or array.nbytes <= SHARE_OF_DEVICE * torch.cuda.mem_get_info(device)[0]:
+        return tensor_of(array, device)
+    return imported("orthonmf.engines.streamed:Streamed")(array, device)
 
 
 def device_for(array: Array) -> Any:
