@@ -115,7 +115,7 @@ def test_other_passes_as_arrays(loss, dtype):
         for name, column in found.columns.items():
             assert isinstance(column, Tensor)
             size = np.abs(expected.columns[name]).max()
-            assert_allclose(column.host(), expected.columns[name], rtol=0, atol=(2e-5 if dtype == np.float32 else 1e-11) * size)
+            assert_allclose(column.host(), expected.columns[name], rtol=0, atol=(1e-4 if dtype == np.float32 else 1e-11) * size)
 
 
 def test_keys_and_digests_are_those_of_arrays_to_the_bit():
