@@ -118,6 +118,32 @@ def _table(table, layout: gl.constexpr, K: gl.constexpr):
 
 
 @gluon.jit
+def _by_center(x, ROWS: gl.constexpr, K: gl.constexpr):
+    """Numbers (ROWS, K) as far added over the rows as a thread holds them."""
+    return gl.sum(x.reshape([ROWS // 16, 2, 8, K]), axis=1)
+
+
+@gluon.jit
+def _over_rows(x, layout: gl.constexpr):
+    """What ``_by_center`` left, added: (K,)."""
+    return gl.convert_layout(gl.sum(gl.sum(x, axis=1), axis=0), gl.SliceLayout(0, layout))
+
+
+@gluon.jit
+def _in_thread(x, ROWS: gl.constexpr, K: gl.constexpr):
+    """Numbers (ROWS, K) as far added as a thread holds them."""
+    across: gl.constexpr = gl.num_warps() // 4
+    x = gl.sum(_by_center(x, ROWS, K).reshape([ROWS // 16, 8, across, K // across // 8, 4, 2]), axis=5)
+    return gl.sum(x, axis=3)
+
+
+@gluon.jit
+def _altogether(x):
+    """What ``_in_thread`` left, added."""
+    return gl.sum(gl.sum(gl.sum(gl.sum(x, axis=3), axis=2), axis=1), axis=0)
+
+
+@gluon.jit
 def _store_sums(partial, sums, layout: gl.constexpr, P: gl.constexpr, K: gl.constexpr):
     dims, centers = gl.arange(0, P, gl.SliceLayout(1, layout)), gl.arange(0, K, gl.SliceLayout(0, layout))
     gl.store(partial + dims[:, None] * K + centers[None, :], sums)
@@ -131,15 +157,15 @@ def soft_fused(
     """All sums of one program."""
     X: gl.constexpr = gl.BlockedLayout([1, 4], [128 // P, P // 4], [gl.num_warps(), 1], [1, 0])
     M: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, gl.num_warps() // 4], [16, K // (gl.num_warps() // 4), 16])
-    cosine, rest_sq, offset, log_mass = _table(table, M, K)
     high, middle, low = _parts(beside, 0, X, P, K), _parts(beside, 1, X, P, K), _parts(beside, 2, X, P, K)
     reference = gl.load(ref + gl.arange(0, P, gl.SliceLayout(0, X)))
     x_high, x_middle, x_low = _room(P, ROWS), _room(P, ROWS), _room(P, ROWS)
     q_high, q_middle = _room(K, ROWS), _room(K, ROWS)
     sums = gl.full([P, K], 0.0, gl.float32, M)
-    mass, share = gl.full([ROWS, K], 0.0, gl.float32, M), gl.full([ROWS, K], 0.0, gl.float32, M)
+    nothing = gl.full([ROWS, K], 0.0, gl.float32, M)
+    mass, share = _by_center(nothing, ROWS, K), _by_center(nothing, ROWS, K)
     log_partition = gl.full([ROWS], 0.0, gl.float32, gl.SliceLayout(1, M))
-    distortion = gl.full([ROWS], 0.0, gl.float32, gl.SliceLayout(1, M))
+    around, distortion = gl.full([ROWS], 0.0, gl.float32, gl.SliceLayout(1, M)), _in_thread(nothing, ROWS, K)
     first, programs = gl.program_id(0), gl.num_programs(0)
     following, project = _loaded(values, projects, first * ROWS, n_items, P, ROWS, X)
     for block in range(first, gl.cdiv(n_items, ROWS), programs):
@@ -157,6 +183,7 @@ def soft_fused(
         following, project = _loaded(values, projects, start + programs * ROWS, n_items, P, ROWS, X)
         factor, along, sq, weight, _, _ = _items(factors, projects, squares, weights, start, n_items, ROWS, M)
         inner = warpgroup_mma_wait(0, deps=[total]) * factor[:, None]
+        cosine, rest_sq, offset, log_mass = _table(table, M, K)
         full, beyond = _measured(inner, along, cosine, rest_sq, offset, SCALED)
         logit = log_mass[None, :] - beta * beyond
         top = gl.max(logit, axis=1)
@@ -164,11 +191,12 @@ def soft_fused(
         norm = gl.sum(resp, axis=1)
         log_partition += weight * ((top + _log2(norm)) * LOG2 - beta * LOG2 * sq)
         resp = resp * (weight * _inverse(norm))[:, None]
-        distortion += gl.sum(resp * beyond, axis=1) + weight * sq
-        mass += resp
+        around += weight * sq
+        distortion += _in_thread(resp * beyond, ROWS, K)
+        mass += _by_center(resp, ROWS, K)
         if SCALED:
             resp = resp * full
-            share += resp * along[:, None]
+            share += _by_center(resp * along[:, None], ROWS, K)
         resp = resp * factor[:, None]
         part = _narrow(resp)
         q_high.store(part)
@@ -178,10 +206,10 @@ def soft_fused(
     partial += first.to(gl.int64) * size
     _store_sums(partial, sums, M, P, K)
     columns = partial + P * K + gl.arange(0, K, gl.SliceLayout(0, M))
-    gl.store(columns, gl.sum(mass, axis=0))
-    gl.store(columns + K, gl.sum(share, axis=0))
+    gl.store(columns, _over_rows(mass, M))
+    gl.store(columns + K, _over_rows(share, M))
     gl.store(partial + (P + 2) * K, gl.sum(log_partition, axis=0))
-    gl.store(partial + (P + 2) * K + 1, gl.sum(distortion, axis=0))
+    gl.store(partial + (P + 2) * K + 1, gl.sum(around, axis=0) + _altogether(distortion))
 
 
 @gluon.jit
@@ -192,15 +220,15 @@ def hard_fused(
     """The nearest centre of every item, the first of equal ones, and all sums of one program."""
     X: gl.constexpr = gl.BlockedLayout([1, 4], [128 // P, P // 4], [gl.num_warps(), 1], [1, 0])
     M: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, gl.num_warps() // 4], [16, K // (gl.num_warps() // 4), 16])
-    cosine, rest_sq, offset, _ = _table(table, M, K)
     high, middle, low = _parts(beside, 0, X, P, K), _parts(beside, 1, X, P, K), _parts(beside, 2, X, P, K)
     reference = gl.load(ref + gl.arange(0, P, gl.SliceLayout(0, X)))
     centers = gl.arange(0, K, gl.SliceLayout(0, M))
     x_high, x_middle, x_low = _room(P, ROWS), _room(P, ROWS), _room(P, ROWS)
     q_high, q_middle = _room(K, ROWS), _room(K, ROWS)
     sums = gl.full([P, K], 0.0, gl.float32, M)
-    mass, share = gl.full([ROWS, K], 0.0, gl.float32, M), gl.full([ROWS, K], 0.0, gl.float32, M)
-    count, cost = gl.full([ROWS, K], 0.0, gl.float32, M), gl.full([ROWS, K], 0.0, gl.float32, M)
+    nothing = gl.full([ROWS, K], 0.0, gl.float32, M)
+    mass, share = _by_center(nothing, ROWS, K), _by_center(nothing, ROWS, K)
+    count, cost = _by_center(nothing, ROWS, K), _by_center(nothing, ROWS, K)
     changed = gl.full([ROWS], 0.0, gl.float32, gl.SliceLayout(1, M))
     first, programs = gl.program_id(0), gl.num_programs(0)
     following, project = _loaded(values, projects, first * ROWS, n_items, P, ROWS, X)
@@ -219,6 +247,7 @@ def hard_fused(
         following, project = _loaded(values, projects, start + programs * ROWS, n_items, P, ROWS, X)
         factor, along, sq, weight, rows, there = _items(factors, projects, squares, weights, start, n_items, ROWS, M)
         inner = warpgroup_mma_wait(0, deps=[total]) * factor[:, None]
+        cosine, rest_sq, offset, _ = _table(table, M, K)
         full, beyond = _measured(inner, along, cosine, rest_sq, offset, SCALED)
         least = gl.min(beyond, axis=1)
         label = gl.min(gl.where(beyond == least[:, None], centers[None, :], K), axis=1)
@@ -226,13 +255,13 @@ def hard_fused(
         gl.store(labels + rows, label, mask=there)
         if LABELLED:
             changed += ((label != gl.load(before + rows, mask=there, other=0)) & there).to(gl.float32)
-        count += gl.where(own, there.to(gl.float32)[:, None], 0.0)
-        cost += gl.where(own, (weight * gl.maximum(least + sq, 0.0))[:, None], 0.0)
+        count += _by_center(gl.where(own, there.to(gl.float32)[:, None], 0.0), ROWS, K)
+        cost += _by_center(gl.where(own, (weight * gl.maximum(least + sq, 0.0))[:, None], 0.0), ROWS, K)
         resp = gl.where(own, weight[:, None], 0.0)
-        mass += resp
+        mass += _by_center(resp, ROWS, K)
         if SCALED:
             resp = resp * full
-            share += resp * along[:, None]
+            share += _by_center(resp * along[:, None], ROWS, K)
         resp = resp * factor[:, None]
         part = _narrow(resp)
         q_high.store(part)
@@ -242,8 +271,8 @@ def hard_fused(
     partial += first.to(gl.int64) * size
     _store_sums(partial, sums, M, P, K)
     columns = partial + P * K + gl.arange(0, K, gl.SliceLayout(0, M))
-    gl.store(columns, gl.sum(mass, axis=0))
-    gl.store(columns + K, gl.sum(share, axis=0))
-    gl.store(columns + 2 * K, gl.sum(count, axis=0))
-    gl.store(columns + 3 * K, gl.sum(cost, axis=0))
+    gl.store(columns, _over_rows(mass, M))
+    gl.store(columns + K, _over_rows(share, M))
+    gl.store(columns + 2 * K, _over_rows(count, M))
+    gl.store(columns + 3 * K, _over_rows(cost, M))
     gl.store(partial + (P + 4) * K, gl.sum(changed, axis=0))

@@ -50,6 +50,10 @@ FUSED_NUMBERS = 1 << 13
 PROGRAM_ITEMS = 1 << 17
 # Programs for each that is at work at a time, where they are many kinds.
 WAVES = 4
+# Items of one component that a program adds, numbers of them that it reads at once, and partial sums that are read at once.
+RUN_ITEMS, RUN_NUMBERS, RUNS_AT_ONCE = 1 << 12, 1 << 13, 8
+# Types of labels that are sorted, by the number of components: the narrower the quicker.
+LABEL_TYPES = torch.uint8, torch.int16, torch.int32
 
 
 class Items(NamedTuple):
@@ -156,7 +160,7 @@ class Tuning(NamedTuple):
     programs: int = 4
     terms: int = 6
     k_tile: int = K_TILE
-    by_hand: bool = False
+    by_hand: bool = True
     registers: int = 0
 
     @property
@@ -534,47 +538,48 @@ def _own(
 
 
 @triton.jit
-def _grouped(
-    values, factors, projects, weights, ref, labels, shares, costs, partial, size, n_items, n_chunks,
-    SCALED: tl.constexpr, P: tl.constexpr, P_SIDE: tl.constexpr, P_PAD: tl.constexpr, K_SIDE: tl.constexpr, K_PAD: tl.constexpr,
-    ROWS: tl.constexpr,
+def _of_runs(
+    values, factors, projects, weights, ref, shares, costs, order, runs, partial, size,
+    SCALED: tl.constexpr, P: tl.constexpr, P_SIDE: tl.constexpr, P_PAD: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Sums of one program over its items, in one tile of centres and of dimensions, with label, q and cost of every item given."""
-    K_TILES: tl.constexpr = K_PAD // K_SIDE
-    TILES: tl.constexpr = K_TILES * (P_PAD // P_SIDE)
-    chunk, tile = tl.program_id(0) // TILES, tl.program_id(0) % TILES
-    k_at, p_at = (tile % K_TILES) * K_SIDE, (tile // K_TILES) * P_SIDE
-    centers = k_at + tl.arange(0, K_SIDE)
-    sums = tl.zeros((P_SIDE, K_SIDE), tl.float32)
-    mass, share = tl.zeros((ROWS, K_SIDE), tl.float32), tl.zeros((ROWS, K_SIDE), tl.float32)
-    count, cost = tl.zeros((ROWS, K_SIDE), tl.float32), tl.zeros((ROWS, K_SIDE), tl.float32)
-    for block in range(chunk, tl.cdiv(n_items, ROWS), n_chunks):
-        start = block * ROWS
-        rows = start + tl.arange(0, ROWS)
-        there = rows < n_items
+    """Sums of one run: items of one component at consecutive places of ``order``, from runs[0] to before runs[1]."""
+    run, p_at = tl.program_id(0), tl.program_id(1) * P_SIDE
+    first, last = tl.load(runs + 2 * run), tl.load(runs + 2 * run + 1)
+    dims = p_at + tl.arange(0, P_SIDE)
+    reference = tl.load(ref + dims)
+    sums = tl.zeros((ROWS, P_SIDE), tl.float32)
+    mass, share, cost = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32)
+    for at in range(first, last, ROWS):
+        places = at + tl.arange(0, ROWS)
+        there = places < last
+        rows = tl.load(order + places, there, 0)
+        x = tl.load(values + (rows * P)[:, None] + dims[None, :], there[:, None] & (dims < P)[None, :], 0.0)
         factor, project = tl.load(factors + rows, there, 0.0), tl.load(projects + rows, there, 0.0)
         weight = tl.load(weights + rows, there, 0.0)
-        own = tl.load(labels + rows, there, -1)[:, None] == centers[None, :]
-        count += tl.where(own, 1.0, 0.0)
-        mass += tl.where(own, weight[:, None], 0.0)
-        cost += tl.where(own, tl.load(costs + rows, there, 0.0)[:, None], 0.0)
-        resp = weight
+        mass += weight
+        cost += tl.load(costs + rows, there, 0.0)
         if SCALED:
-            resp = tl.load(shares + rows, there, 0.0)
-            share += tl.where(own, (resp * factor * project)[:, None], 0.0)
-        x = _framed(values, ref, start, p_at, factor, project, there, P, P_SIDE, P_PAD, ROWS) * resp[:, None]
-        high, middle, _ = _split(x)
-        mine = _narrow(own.to(tl.float32))
-        part = tl.dot(tl.trans(middle), mine)
-        sums += tl.dot(tl.trans(high), mine, part)
-    partial += chunk.to(tl.int64) * size
-    _store_sums(partial, sums, k_at, p_at, K_SIDE, P_SIDE, K_PAD)
-    columns = partial + P_PAD * K_PAD + centers
-    first = p_at == 0  # of every tile of dimensions the same
-    tl.store(columns, tl.sum(mass, axis=0), mask=first)
-    tl.store(columns + K_PAD, tl.sum(share, axis=0), mask=first)
-    tl.store(columns + 2 * K_PAD, tl.sum(count, axis=0), mask=first)
-    tl.store(columns + 3 * K_PAD, tl.sum(cost, axis=0), mask=first)
+            weight = tl.load(shares + rows, there, 0.0)
+            share += weight * factor * project
+        sums += (x - project[:, None] * reference[None, :]) * (factor * weight)[:, None]
+    partial += run.to(tl.int64) * size
+    tl.store(partial + dims, tl.sum(sums, axis=0))
+    if p_at == 0:
+        tl.store(partial + P_PAD, tl.sum(mass, axis=0))
+        tl.store(partial + P_PAD + 1, tl.sum(share, axis=0))
+        tl.store(partial + P_PAD + 2, tl.sum(cost, axis=0))
+
+
+@triton.jit
+def _joined(partial, ends, whole, size, LOTS: tl.constexpr, SIDE: tl.constexpr):
+    """The partial sums of the runs of one component, ends[c] to before ends[c + 1], added in their order in float64."""
+    component, columns = tl.program_id(0), tl.program_id(1) * SIDE + tl.arange(0, SIDE)
+    first, last = tl.load(ends + component), tl.load(ends + component + 1)
+    total = tl.zeros((LOTS, SIDE), tl.float64)
+    for at in range(first, last, LOTS):
+        runs = at + tl.arange(0, LOTS)
+        total += tl.load(partial + runs[:, None] * size + columns[None, :], (runs < last)[:, None], 0.0).to(tl.float64)
+    tl.store(whole + component * size + columns, tl.sum(total, axis=0))
 
 
 # --- what calls them ----------------------------------------------------------------------------------------------------------------
@@ -724,7 +729,7 @@ def soft(
     log_mass : Tensor of shape (k,)
         On the device of the centres.
     """
-    tuning = tuning or soft_tuning(len(centers.beside))
+    tuning = tuning or usual(values.shape[1], len(centers.beside))
     given = _Prepared.of(values, items, centers, ref, scaled, log_mass, tuning)
     if not given.fused:
         return _soft_in_tiles(given, beta * PER_LOG2, tuning)
@@ -767,7 +772,7 @@ def hard(
     tuning: Tuning | None = None,
 ) -> HardSums:
     """The nearest centre of every item, the first of equal ones, and the sums that they make; all have changed where none had a label."""
-    tuning = tuning or hard_tuning(len(centers.beside))
+    tuning = tuning or usual(values.shape[1], len(centers.beside))
     given = _Prepared.of(values, items, centers, ref, scaled, None, tuning)
     chunks, labels = given.shape.chunks(values.device, tuning, tiles=1), given.empty(len(values), dtype=torch.int32)
     before = labels if labels_before is None else labels_before
@@ -786,7 +791,7 @@ def hard(
     else:
         shares, costs, totals = given.empty(len(values)), given.empty(len(values)), given.empty(chunks)
         _nearest[(chunks,)](*of_items, shares, costs, totals, len(values), **options, **given.sides)
-        found = _by_label(given, labels, shares, costs, totals.sum(dtype=torch.float64), tuning)
+        found = _by_label(given, labels, shares, costs, totals.sum(dtype=torch.float64))
     return found if labels_before is not None else found._replace(changed=torch.full_like(found.changed, len(values)))
 
 
@@ -794,32 +799,48 @@ def labelled(
     values: Tensor, items: Items, centers: Centers, ref: Tensor, scaled: bool, labels: Tensor, tuning: Tuning | None = None
 ) -> HardSums:
     """The sums for given labels, none of which has changed."""
-    tuning = tuning or hard_tuning(len(centers.beside))
+    tuning = tuning or usual(values.shape[1], len(centers.beside))
     given = _Prepared.of(values, items, centers, ref, scaled, None, tuning)
     shape = given.shape
     shares, costs = given.empty(len(values)), given.empty(len(values))
     beside = _padded(centers.beside.float(), shape.k_pad, shape.p_pad).to(values.device)
     of_items = (values, *items, given.ref, beside, given.table, labels, shares, costs, len(values))
     _own[(triton.cdiv(len(values), tuning.rows),)](*of_items, P_SIDE=shape.p_side, **given.options)
-    return _by_label(given, labels, shares, costs, torch.zeros((), dtype=torch.float64, device=values.device), tuning)
+    return _by_label(given, labels, shares, costs, torch.zeros((), dtype=torch.float64, device=values.device))
 
 
-def _by_label(given: _Prepared, labels: Tensor, shares: Tensor, costs: Tensor, changed: Tensor, tuning: Tuning) -> HardSums:
+def _by_label(given: _Prepared, labels: Tensor, shares: Tensor, costs: Tensor, changed: Tensor) -> HardSums:
     """Sums of the items by label, with q and the cost of every item."""
     (values, items), shape = given[:2], given.shape
-    chunks, size = shape.chunks(values.device, tuning, tiles=shape.tiles), shape.numbers(4, 0)
-    partial = given.empty(chunks, size)
-    of_items = (values, items.factor, items.project, items.weight, given.ref, labels, shares, costs)
-    _grouped[(chunks * shape.tiles,)](*of_items, partial, size, len(values), chunks, **given.options, **given.sides)
-    sums, (mass, share, sizes, cost), _ = given.added(partial, 4)
-    return HardSums(labels, mass, sizes, cost, share if given.options["SCALED"] else mass, sums, changed)
+    order, starts, ends, runs = _runs(labels, shape.n_centers)
+    size = shape.p_pad + LEAST_SIDE
+    partial, whole = given.empty(len(runs), size), given.empty(shape.n_centers, size, dtype=torch.float64)
+    of_items = (values, items.factor, items.project, items.weight, given.ref, shares, costs, order, runs)
+    sides = {"P": shape.n_dims, "P_SIDE": shape.p_side, "P_PAD": shape.p_pad, "ROWS": max(LEAST_SIDE, RUN_NUMBERS // shape.p_side)}
+    scaled = given.options["SCALED"]
+    _of_runs[(len(runs), shape.p_pad // shape.p_side)](*of_items, partial, size, SCALED=scaled, **sides)
+    _joined[(shape.n_centers, size // LEAST_SIDE)](partial, ends, whole, size, LOTS=RUNS_AT_ONCE, SIDE=LEAST_SIDE)
+    mass, share, cost = whole[:, shape.p_pad : shape.p_pad + 3].T
+    return HardSums(labels, mass, starts.diff().double(), cost, share if scaled else mass, whole[:, : shape.n_dims], changed)
 
 
-def soft_tuning(n_centers: int) -> Tuning:
-    """What was quickest for the soft pass."""
-    return Tuning() if n_centers <= 64 else Tuning(warps=8, programs=2)
+def _runs(labels: Tensor, n_centers: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Items in the order of their labels; where each component starts there; its first run; and where runs start and stop.
+
+    No item is in two runs, no run in two components. As many runs as there can be of so many items; those that are not needed are empty.
+    """
+    device, kind = labels.device, next(kind for kind in LABEL_TYPES if n_centers < torch.iinfo(kind).max)
+    found, order = torch.sort(labels.to(kind), stable=True)
+    starts = torch.searchsorted(found, torch.arange(n_centers + 1, dtype=kind, device=device))
+    ends = torch.zeros_like(starts)
+    torch.cumsum((starts.diff() + RUN_ITEMS - 1) // RUN_ITEMS, 0, out=ends[1:])
+    run = torch.arange(len(labels) // RUN_ITEMS + n_centers, device=device)
+    component = torch.searchsorted(ends, run, right=True) - 1
+    first = starts[component] + (run - ends[component]) * RUN_ITEMS
+    last = torch.minimum(first + RUN_ITEMS, starts[torch.clamp(component + 1, max=n_centers)])
+    return order, starts, ends, torch.stack([first, last], 1)
 
 
-def hard_tuning(n_centers: int) -> Tuning:
-    """What was quickest for the hard pass."""
-    return Tuning() if n_centers <= 64 else Tuning(warps=8, programs=2)
+def usual(n_dims: int, n_centers: int) -> Tuning:
+    """What was quickest."""
+    return Tuning(programs=2) if n_dims <= P_TILE // 2 and n_centers <= K_TILE // 2 else Tuning(warps=8, programs=1)
