@@ -69,15 +69,15 @@ def draw(n_items: int, n_dims: int, n_groups: int, *, device: str = "cuda", seed
     return X
 
 
-def works(engine: Engine, n_components: int) -> Iterator[tuple[str, object, object, dict[str, object]]]:
-    """Soft and hard passes, lines and means, by name: frame, pass and columns."""
+def works(engine: Engine, n_components: int) -> Iterator[tuple[str, object, object]]:
+    """Soft and hard passes, lines and means, by name: frame and pass."""
     for scaling in ("item", "none"):
         frame = REGISTRY["frobenius", scaling].of(engine)
         centers = item_points(engine, frame, np.linspace(0, engine.n_items - 1, n_components).astype(np.intp))
         state = State(50.0, centers, np.full(n_components, -np.log(n_components)))
         kind = "lines" if frame.scaled else "means"
-        yield f"soft, {kind}", frame, Gibbs(state), {}
-        yield f"hard, {kind}", frame, Nearest(centers, labelled=False), {}
+        yield f"soft, {kind}", frame, Gibbs(state)
+        yield f"hard, {kind}", frame, Nearest(centers, labelled=False)
 
 
 def off(engine: Engine, frame: object, work: object, labels: object) -> float:
@@ -94,17 +94,21 @@ def off(engine: Engine, frame: object, work: object, labels: object) -> float:
 def passes(table: Table) -> None:
     """A row for every pass of every shape."""
     for n_items, n_dims, n_components in SHAPES:
-        X = draw(n_items, n_dims, n_components)
-        read = median_seconds(lambda X=X: (X.sum(), torch.cuda.synchronize()))
-        with ThreadTeam(1) as team:
-            engine = TorchEngine.of(Tensor(X), None, None, 0, team)
-            for name, frame, work, columns in works(engine, n_components):
-                seconds = median_seconds(lambda f=frame, w=work, c=columns: engine.run(f, w, c))
-                labels = engine.run(frame, work).columns.get("labels")
-                with without_kernels():
-                    plain = median_seconds(lambda f=frame, w=work, c=columns: engine.run(f, w, c), repeats=1)
-                table.row(n_items, n_dims, n_components, name, seconds * 1e3, seconds / read, plain * 1e3, off(engine, frame, work, labels))
-        del X, engine
+        passes_of(draw(n_items, n_dims, n_components), n_components, table)
+
+
+def passes_of(X: torch.Tensor, n_components: int, table: Table) -> None:
+    """A row for every pass over these items."""
+    read = median_seconds(lambda: (X.sum(), torch.cuda.synchronize()))
+    with ThreadTeam(1) as team:
+        engine = TorchEngine.of(Tensor(X), None, None, 0, team)
+        for name, frame, work in works(engine, n_components):
+            seconds = median_seconds(lambda f=frame, w=work: engine.run(f, w))
+            labels = engine.run(frame, work).columns.get("labels")
+            with without_kernels():
+                plain = median_seconds(lambda f=frame, w=work: engine.run(f, w), repeats=1)
+            wrong = off(engine, frame, work, labels)
+            table.row(len(X), X.shape[1], n_components, name, seconds * 1e3, seconds / read, plain * 1e3, wrong)
 
 
 @contextmanager

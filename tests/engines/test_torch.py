@@ -111,7 +111,7 @@ def test_other_passes_as_arrays(loss, dtype):
         held = {each: far.hold(values) for each, values in columns.items()}
         found, expected = far.run(seen, work, held), plain.run(seen, work, columns)
         for one, other in zip(flat(found.total), flat(expected.total), strict=True):
-            assert_allclose(one, other, rtol=2e-5 if dtype == np.float32 else 1e-10, atol=1e-9 * np.abs(other).max(initial=0))
+            assert_allclose(one, other, rtol=1e-10, atol=(1e-5 if dtype == np.float32 else 1e-11) * np.abs(other).max(initial=0))
         for name, column in found.columns.items():
             assert isinstance(column, Tensor)
             size = np.abs(expected.columns[name]).max()

@@ -6,7 +6,7 @@ A kernel computes in float32, on items that it frames as it reads them, and adds
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -64,26 +64,29 @@ class Sight(NamedTuple):
         """What float32 cuts off the reference."""
         return self.frame.ref - self.frame.ref.astype(np.float32)
 
-    def sums(self, found: Any) -> Array:
+    def sums(self, along: Array, sums: Array) -> Array:
         """What makes the centres, in the coordinates of the frame."""
-        along, sums = self.unit * _host(found.along), self.unit * _host(found.sums)
         beside = sums - np.multiply.outer(along, self.rounded)
         return np.column_stack([along, beside]) if self.frame.scaled else beside
 
     def hard(self, found: Any) -> HardStats:
         """The sums of one component for each item."""
+        mass, cost, along, sums, sizes, changed = _host(found.mass, found.cost, found.along, found.sums, found.sizes, found.changed)
         return HardStats(
             count=len(self.values),
-            mass=self.unit * _host(found.mass),
-            sizes=_host(found.sizes).astype(np.intp),
-            cost=self.unit * _host(found.cost),
-            sums=self.sums(found),
-            changed=int(found.changed),
+            mass=self.unit * mass,
+            sizes=sizes.astype(np.intp),
+            cost=self.unit * cost,
+            sums=self.unit * self.sums(along, sums),
+            changed=int(changed),
         )
 
 
-def _host(values: Any) -> Array:
-    return cast(Array, values.cpu().numpy())
+def _host(*tensors: Any) -> list[Array]:
+    """Tensors of float64 as arrays of this process, in one copy."""
+    together: Array = torch.cat([each.double().reshape(-1) for each in tensors]).cpu().numpy()
+    parts = np.split(together, np.cumsum([each.numel() for each in tensors])[:-1])
+    return [part.reshape(each.shape) for part, each in zip(parts, tensors, strict=True)]
 
 
 def framed(items: Items, shift: int) -> tuple[Any, ...]:
@@ -107,9 +110,9 @@ def _soft(work: Gibbs, at: Sight, columns: Columns) -> Found:
     state = work.state
     log_mass = torch.as_tensor(state.log_mass, device=at.values.device)
     found = kernels.soft(at.values, at.items, at.of(state.centers), at.ref, at.frame.scaled, state.beta, log_mass)
-    mass, sums = at.unit * _host(found.mass), at.sums(found)
-    log_partition, distortion = at.unit * float(found.log_partition), at.unit * float(found.distortion)
-    return Found(Stats(len(at.values), weight=float(mass.sum()), mass=mass, sums=sums, log_partition=log_partition, distortion=distortion))
+    mass, along, sums, log_partition, distortion = (at.unit * each for each in _host(*found))
+    total = Stats(len(at.values), float(mass.sum()), mass, at.sums(along, sums), float(log_partition), float(distortion))
+    return Found(total)
 
 
 def _hard(work: Nearest, at: Sight, columns: Columns) -> Found:

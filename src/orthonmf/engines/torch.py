@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, cast
@@ -121,7 +120,7 @@ class TorchEngine(DenseEngine):
 
     def _join(self, joined: dict[str, Any], name: str, where: slice, values: Any) -> None:
         if self._near:
-            return super()._join(joined, name, where, values.host() if isinstance(values, Tensor) else values)
+            return super()._join(joined, name, where, values)
         values = tensor_of(values, self.device)
         if where.stop - where.start == self.n_items:
             joined[name] = values
@@ -156,9 +155,15 @@ class TorchEngine(DenseEngine):
         if (kernel := self._kernel(frame, work)) is not None:
             self.team.check()
             self.count_pass(frame)
-            return self._fused(kernel, cast(Distortion, frame), work, columns or {})
-        found = super().stream(frame, work, columns)
-        return ((where, replace(part, total=brought(part.total))) for where, part in found)
+            found = self._fused(kernel, cast(Distortion, frame), work, columns or {})
+        else:
+            found = super().stream(frame, work, columns)
+        return ((where, self._left(part)) for where, part in found)
+
+    def _left(self, part: Found) -> Found:
+        """What is found in a block, where it belongs: totals in this process."""
+        columns = {name: _host(values) for name, values in part.columns.items()} if self._near else part.columns
+        return Found(brought(part.total), columns)
 
     def _kernel(self, frame: Framing | None, work: Pass) -> Any:
         """The fused kernel for a pass, where there is one for these items."""
@@ -199,6 +204,10 @@ class TorchEngine(DenseEngine):
 def has_kernels() -> bool:
     """Whether Triton is there, which torch brings for NVIDIA GPUs."""
     return find_spec("triton") is not None
+
+
+def _host(values: Any) -> Array:
+    return values.host() if isinstance(values, Tensor) else values
 
 
 def held_on(device: Any, array: Any) -> Any:
