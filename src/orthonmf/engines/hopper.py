@@ -37,6 +37,26 @@ def _narrow(x):
 
 
 @gluon.jit
+def _narrowed(x):
+    """The nearest number of 8 bits and what is left, two at a time."""
+    return gl.inline_asm_elementwise(
+        """{
+        .reg .b32 wide;
+        cvt.rn.bf16x2.f32 $0, $4, $3;
+        shl.b32 wide, $0, 16;
+        sub.f32 $1, $3, wide;
+        and.b32 wide, $0, -65536;
+        sub.f32 $2, $4, wide;
+        }""",
+        "=&r,=&r,=&r,r,r",
+        [x],
+        dtype=(gl.bfloat16, gl.float32),
+        is_pure=True,
+        pack=2,
+    )
+
+
+@gluon.jit
 def _kept(numbers, WIDTH: gl.constexpr, HEIGHT: gl.constexpr):
     """Numbers (HEIGHT, WIDTH) in shared memory, as the matrix units read them."""
     layout: gl.constexpr = gl.NVMMASharedLayout.get_default_for([HEIGHT, WIDTH], gl.bfloat16)
@@ -92,13 +112,14 @@ def _products(x_high, x_middle, x_low, high, middle, low, layout: gl.constexpr, 
 @gluon.jit
 def _keep(x, x_high, x_middle, x_low, TERMS: gl.constexpr):
     """Write the parts of numbers to shared memory."""
-    part = _narrow(x)
+    part, rest = _narrowed(x)
     x_high.store(part)
-    rest = x - part.to(gl.float32)
-    part = _narrow(rest)
-    x_middle.store(part)
     if TERMS == 6:
-        x_low.store(_narrow(rest - part.to(gl.float32)))
+        part, rest = _narrowed(rest)
+        x_middle.store(part)
+        x_low.store(_narrow(rest))
+    else:
+        x_middle.store(_narrow(rest))
     fence_async_shared()
 
 
