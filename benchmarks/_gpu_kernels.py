@@ -1,6 +1,6 @@
-"""Milliseconds and errors of the Triton kernels on a GPU, by shape and layout, beside plain torch.
+"""Milliseconds and errors of the Triton kernels on a GPU as they are laid out by default, beside plain torch.
 
-Run as ``python benchmarks/_gpu_kernels.py [SHAPE ...]``.
+Run as ``python benchmarks/_gpu_kernels.py [all | SHAPE ...]``.
 
 The package is read from ``src`` beside this file. Data are drawn on the device; errors are against float64, in chunks, on the device too.
 """
@@ -15,33 +15,22 @@ import torch
 from triton.testing import do_bench
 
 from orthonmf.engines import triton as kernels
-from orthonmf.engines.triton import Centers, Items, Tuning
+from orthonmf.engines.base import multipliers
+from orthonmf.engines.dense import DenseRawRows
+from orthonmf.engines.triton import Centers, Items
 
 CHUNK = 1 << 17
-BUDGET = 140.0
+# Seconds after which nothing more is begun.
+BUDGET = 100.0
 BEGUN = time.perf_counter()
-# n, p, k, and the layouts to try; the first is what the others are compared with.
+# n, p and k.
 SHAPES = {
     "k20": (10_000_000, 64, 20),
     "k128": (10_000_000, 64, 128),
     "k1024": (10_000_000, 128, 1024),
 }
-HAND = Tuning(by_hand=True)
-LAYOUTS = {
-    "k20": [
-        HAND._replace(programs=2, terms=6),
-        HAND._replace(programs=3, terms=4),
-        HAND._replace(programs=4, terms=4, registers=128),
-        HAND._replace(rows=128, warps=8, programs=1, terms=4),
-        Tuning(64, 4, 2, 2, 4),
-    ],
-    "k128": [
-        HAND._replace(warps=8, programs=1, terms=4),
-        HAND._replace(warps=8, programs=1, terms=6),
-        Tuning(64, 8, 2, 1, 4),
-    ],
-    "k1024": [Tuning(128, 8, 2, 1, 4, 64), Tuning(64, 4, 2, 2, 4, 64)],
-}
+# The same where only errors are of interest: wide items, tiles of few centres, and what fills no power of two.
+CHECKED = [(1 << 18, 512, 256), (1 << 18, 512, 1024), (1 << 18, 128, 200), (1 << 18, 128, 40), (1 << 18, 64, 50), (1 << 18, 50, 30)]
 
 
 def say(*words):
@@ -108,12 +97,13 @@ def exact_soft(problem, n, beta, log_mass):
     return mass, sums, free, cost
 
 
-def exact_hard(problem, n):
-    mass = sums = cost = 0.0
+def exact_hard(problem, n, labels=None):
+    mass, sums, cost, at = 0.0, 0.0, 0.0, 0
     for x, _, weight, full, distance in in_chunks(problem, n):
-        least, labels = distance.min(1)
-        resp = torch.zeros_like(distance).scatter_(1, labels[:, None], weight[:, None])
-        mass, sums, cost = mass + resp.sum(0), sums + (resp * full).T @ x, cost + (weight * least).sum()
+        own = (distance.argmin(1) if labels is None else labels[at : at + len(x)].long())[:, None]
+        resp = torch.zeros_like(distance).scatter_(1, own, weight[:, None])
+        mass, sums, cost = mass + resp.sum(0), sums + (resp * full).T @ x, cost + weight @ distance.gather(1, own)[:, 0]
+        at += len(x)
     return mass, sums, cost
 
 
@@ -125,18 +115,39 @@ def corrected(found, ref):
     return found.sums - torch.outer(found.along, ref - ref.float().double())
 
 
-def soft_errors(problem, n, beta, log_mass, tuning):
+def soft_errors(problem, n, beta, log_mass, tuning=None):
     found = kernels.soft(*few(problem, n), beta, log_mass, tuning)
     mass, sums, free, cost = exact_soft(problem, n, beta, log_mass)
     errors = error(found.mass, mass), error(corrected(found, problem[3]), sums), error(found.log_partition, free)
     return "mass {:.1e} sums {:.1e} free {:.1e} cost {:.1e}".format(*errors, error(found.distortion, cost))
 
 
-def hard_errors(problem, n, tuning):
-    found = kernels.hard(*few(problem, n), None, tuning)
-    mass, sums, cost = exact_hard(problem, n)
-    return (
-        f"mass {error(found.mass, mass):.1e} sums {error(corrected(found, problem[3]), sums):.1e} cost {error(found.cost.sum(), cost):.1e}"
+def hard_errors(problem, n, labels=None):
+    found = kernels.hard(*few(problem, n), None) if labels is None else kernels.labelled(*few(problem, n), labels[:n])
+    mass, sums, cost = exact_hard(problem, n, labels)
+    errors = error(found.mass, mass), error(corrected(found, problem[3]), sums), error(found.cost.sum(), cost)
+    return "mass {:.1e} sums {:.1e} cost {:.1e}".format(*errors)
+
+
+def two_errors(problem, n, labels=None):
+    """Labels that are not the nearest, and errors of both distances beside the mean one."""
+    found = kernels.nearest_two(*few(problem, n), None if labels is None else labels[:n])
+    wrong, at, worst = 0, 0, [0.0, 0.0]
+    for _, _, _, _, distance in in_chunks(problem, n):
+        few_at = slice(at, at + len(distance))
+        own = distance.argmin(1) if labels is None else labels[few_at].long()
+        first = distance.gather(1, own[:, None])[:, 0]
+        second = distance.scatter(1, own[:, None], torch.inf).amin(1)
+        wrong += int((found[0][few_at] != own).sum())
+        errors = [float((one[few_at] - two).abs().max() / two.mean()) for one, two in zip(found[1:], (first, second), strict=True)]
+        worst, at = [max(pair) for pair in zip(worst, errors, strict=True)], few_at.stop
+    return "wrong {} of {} first {:.1e} second {:.1e}".format(wrong, n, *worst)
+
+
+def keys_agree(values, scale, words):
+    n = 1 << 14
+    return bool(
+        (kernels.keys(values[:n], scale, words).cpu().numpy() == DenseRawRows(values[:n].cpu().numpy() * scale).keys().view("int64")).all()
     )
 
 
@@ -210,37 +221,48 @@ def reading(n, p):
 def run_loss(name, scaled):
     n, p, k = SHAPES[name]
     log_mass = torch.log(torch.arange(1.0, 1 + k, dtype=torch.float64))
-    repeats, checked = 60 if k < 1024 else 300, min(n, 1 << 20)
+    repeats, checked = 60 if k < 1024 else 200, 1 << 20
     problem = made(n, p, k, scaled)
+    labels = torch.randint(k, (n,), device="cuda", dtype=torch.int32)
     # Some clouds in one, others apart: about the critical value.
     beta = 0.1 * 9 * p if scaled else 0.1
     loss = "lines" if scaled else "means"
 
-    def soft_of(tuning):
-        spent = milliseconds(lambda: kernels.soft(*problem, beta, log_mass, tuning), repeats)
-        return f"{spent:7.3f} ms  " + soft_errors(problem, checked, beta, log_mass, tuning)
+    def line(what, call, errors):
+        tried(f"{what} {loss}", lambda: f"{milliseconds(call, repeats):7.3f} ms  {errors()}")
 
-    def hard_of(tuning):
-        spent = milliseconds(lambda: kernels.hard(*problem, None, tuning), repeats)
-        return f"{spent:7.3f} ms  " + hard_errors(problem, checked, tuning)
+    line("soft", lambda: kernels.soft(*problem, beta, log_mass), lambda: soft_errors(problem, checked, beta, log_mass))
+    line("hard", lambda: kernels.hard(*problem, None), lambda: hard_errors(problem, checked))
+    line("labelled", lambda: kernels.labelled(*problem, labels), lambda: hard_errors(problem, checked, labels))
+    line("nearest two", lambda: kernels.nearest_two(*problem, None), lambda: two_errors(problem, checked))
+    line("own and next", lambda: kernels.nearest_two(*problem, labels), lambda: two_errors(problem, checked, labels))
+    repeats_exactly(problem, beta, log_mass, labels)
+    if scaled:
+        return
+    fewer = kernels.usual(p, k)._replace(terms=4)
+    line(
+        "soft of 4 terms",
+        lambda: kernels.soft(*problem, beta, log_mass, fewer),
+        lambda: soft_errors(problem, checked, beta, log_mass, fewer),
+    )
+    words = torch.from_numpy(multipliers(p).view("int64")).cuda()
+    line("keys", lambda: kernels.keys(problem[0], 0.125, words), lambda: f"equal {keys_agree(problem[0], 0.125, words)}")
+    tried("plain torch soft", lambda: f"{milliseconds(lambda: plain_soft(problem, beta, log_mass), repeats):7.3f} ms")
+    tried("flash_kmeans assignment", lambda: f"{flash(problem):7.3f} ms")
 
-    for tuning in LAYOUTS[name] if not scaled or k < 1024 else LAYOUTS[name][:1]:
-        if time.perf_counter() - BEGUN > BUDGET:
-            return say("  out of time")
-        usual = Tuning()._asdict()
-        said = f"{loss} " + " ".join(f"{field}={value}" for field, value in tuning._asdict().items() if value != usual[field])
-        tried(f"soft {said}", lambda tuning=tuning: soft_of(tuning))
-        tried(f"hard {said}", lambda tuning=tuning: hard_of(tuning))
-    labels = problem[1].factor.int()
-    tried(f"labelled {loss}", lambda: f"{milliseconds(lambda: kernels.labelled(*problem, labels), repeats):7.3f} ms")
-    if not scaled:
-        tried("plain torch soft", lambda: f"{milliseconds(lambda: plain_soft(problem, beta, log_mass), repeats):7.3f} ms")
-        tried("flash_kmeans assignment", lambda: f"{flash(problem):7.3f} ms")
-    return None
+
+def repeats_exactly(problem, beta, log_mass, labels):
+    calls = (
+        lambda: kernels.soft(*problem, beta, log_mass),
+        lambda: kernels.hard(*problem, labels),
+        lambda: kernels.labelled(*problem, labels),
+    )
+    same = [all(torch.equal(a, b) for a, b in zip(call(), call(), strict=True)) for call in calls]
+    say("  soft, hard and labelled repeat bit for bit:", *same)
 
 
 def accuracy():
-    """Errors at several β, near and far from the origin, on 4 million items."""
+    """Errors at several β, near and far from the origin, on 4 million items; and of shapes that are cut otherwise."""
     n, p, k = 1 << 22, 64, 20
     log_mass = torch.log(torch.arange(1.0, 1 + k, dtype=torch.float64))
     for mean in (2.0, 100.0):
@@ -248,20 +270,30 @@ def accuracy():
             problem = made(n, p, k, scaled, mean=mean)
             size = 1.0 if not scaled else float((mean * 1.5) ** 2 * p)
             for times in (1.0, 10.0, 1000.0):
-                beta = 0.25 * times * size
-                for tuning in (LAYOUTS["k20"][0], LAYOUTS["k20"][1]):
-                    loss = "lines" if scaled else "means"
-                    tried(
-                        f"errors {loss} mean/dev {mean:.0f} beta x {times:.0f} terms {tuning.terms}",
-                        lambda x=problem, b=beta, t=tuning: soft_errors(x, n, b, log_mass, t),
-                    )
-            one, two = (kernels.soft(*problem, size, log_mass, LAYOUTS["k20"][1]) for _ in range(2))
-            say("  repeats bit for bit:", all(torch.equal(a, b) for a, b in zip(one, two, strict=True)))
+                said = f"errors {'lines' if scaled else 'means'} mean/dev {mean:.0f} beta x {times:.0f}"
+                tried(said, lambda x=problem, b=0.46 * times * size: soft_errors(x, n, b, log_mass))
+            tried("errors hard", lambda x=problem: hard_errors(x, n))
+    for n, p, k in CHECKED:
+        for scaled in (False, True):
+            if time.perf_counter() - BEGUN < BUDGET:
+                check_shape(n, p, k, scaled)
+
+
+def check_shape(n, p, k, scaled):
+    problem = made(n, p, k, scaled)
+    log_mass, beta = torch.log(torch.arange(1.0, 1 + k, dtype=torch.float64)), 0.1 * 9 * p if scaled else 0.1
+    labels = torch.randint(k, (n,), device="cuda", dtype=torch.int32)
+    said = f"{n} x {p}, k = {k} {'lines' if scaled else 'means'}"
+    tried(f"{said} soft", lambda: soft_errors(problem, n, beta, log_mass))
+    tried(f"{said} hard", lambda: hard_errors(problem, n))
+    tried(f"{said} labelled", lambda: hard_errors(problem, n, labels))
+    tried(f"{said} nearest two", lambda: two_errors(problem, n))
 
 
 if __name__ == "__main__":
     device = torch.cuda.get_device_properties(0)
     say(f"{device.name}, {device.multi_processor_count} multiprocessors; torch {torch.__version__}")
-    for shape in sys.argv[1:] or [*SHAPES, "accuracy"]:
+    everything = [*SHAPES, "accuracy"]
+    for shape in everything if sys.argv[1:] in ([], ["all"]) else sys.argv[1:]:
         accuracy() if shape == "accuracy" else run(shape)
     say(f"all: {time.perf_counter() - BEGUN:.0f} s")

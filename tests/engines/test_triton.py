@@ -37,5 +37,13 @@ def test_ties_go_to_the_lowest_index_and_what_is_far_from_the_origin_cancels_not
     run("ties", "far")
 
 
+def test_sums_by_label_are_those_of_components_of_any_number_of_runs():
+    run("runs")
+
+
+def test_distances_to_two_centres_and_keys_are_those_of_the_formulas():
+    run("two", "words")
+
+
 def test_results_repeat_bit_for_bit():
     run("repeat")

@@ -6,6 +6,8 @@ from typing import NamedTuple
 import torch
 
 from orthonmf.engines import triton as kernels
+from orthonmf.engines.base import multipliers
+from orthonmf.engines.dense import DenseRawRows
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 # Of float32 sums of some hundred items; and of those whose numbers are in two parts of eight bits.
@@ -106,6 +108,19 @@ def check_hard(given, tuning):
     check_hard_sums(given, kernels.labelled(*place, before.int().to(DEVICE), tuning), before)
 
 
+def check_two(given, labels, tuning):
+    """The nearest two where no labels are given, else that of the label and the least of the others."""
+    found = kernels.nearest_two(
+        given.values, given.items, given.centers, given.ref, given.scaled, None if labels is None else labels.int().to(DEVICE), tuning
+    )
+    labels = given.distance.argmin(1) if labels is None else labels
+    others = given.distance.scatter(1, labels[:, None], torch.inf)
+    assert torch.equal(found[0].cpu().long(), labels)
+    spread = given.framed.square().sum(1).max()
+    check("first", found[1], given.distance.gather(1, labels[:, None])[:, 0].clamp(min=0), CLOSE, spread)
+    check("second", found[2], others.amin(1).clamp(min=0), CLOSE, spread)
+
+
 def both(n, p, k, **tuning):
     for scaled in (False, True):
         given = problem(n, p, k, scaled)
@@ -139,6 +154,39 @@ def ties():
     twice = kernels.Centers(*(torch.cat([each, each]) for each in given.centers))
     found = kernels.hard(given.values, given.items, twice, given.ref, False, None, kernels.Tuning(rows=32))
     assert torch.equal(found.labels.cpu().long(), given.distance.argmin(1))
+
+
+def runs():
+    """Components of several runs of sorted items, of one, and of none."""
+    for scaled in (False, True):
+        given = problem(3 * kernels.RUN_ITEMS, 3, 4, scaled)
+        labels = torch.zeros(len(given.values), dtype=torch.int64)
+        labels[::5], labels[7] = 3, 1
+        place = given.values, given.items, given.centers, given.ref, scaled
+        check_hard_sums(given, kernels.labelled(*place, labels.int().to(DEVICE)), labels)
+
+
+def two():
+    """Distances to the nearest two centres, and to that of a label and the next."""
+    for scaled in (False, True):
+        given = problem(150, 20, 37, scaled)
+        for tuning in (kernels.Tuning(rows=64), kernels.Tuning(rows=64, terms=3)):
+            check_two(given, None, tuning)
+            check_two(given, torch.arange(150) % 37, tuning)
+    place = problem(20, 3, 1, False)
+    assert torch.isinf(kernels.nearest_two(place.values, place.items, place.centers, place.ref, False, None)[2]).all()
+
+
+def words():
+    """Keys are those of the rows of an array, bit for bit, and 0 of either sign is the same."""
+    draw = torch.Generator().manual_seed(0)
+    for n_dims in (1, 5, 200):
+        values = torch.randn((70, n_dims), generator=draw)
+        values[::7], values[3::7] = 0.0, -0.0
+        for numbers in (values, values.double()):
+            expected = DenseRawRows((numbers * 0.125).numpy()).keys().view("int64")
+            multiplied = torch.from_numpy(multipliers(n_dims).view("int64")).to(DEVICE)
+            assert torch.equal(kernels.keys(numbers.to(DEVICE), 0.125, multiplied).cpu(), torch.from_numpy(expected))
 
 
 def far():

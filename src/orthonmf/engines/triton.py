@@ -40,10 +40,13 @@ INTERPRETED_MULTIPROCESSORS = 2
 # What stands for −∞ and ∞ in float32, where a difference of two must not be undefined.
 NEVER, FAR = -1e30, 1e37
 PER_LOG2, LOG2 = 1 / log(2), tl.constexpr(log(2))
+# The golden ratio in 64 bits, of ``engines.base``.
+GOLDEN = tl.constexpr(0x9E3779B97F4A7C15)
 # Least size of a factor of ``tl.dot``, and largest tiles of dimensions and of centres.
 LEAST_SIDE, P_TILE, K_TILE = 16, 128, 64
-# Centres that the kernels of ``engines.hopper`` take.
-K_TILE_BY_HAND = 128
+# Centres that the kernels of ``engines.hopper`` take at a time, dimensions of the items that they take, and their layout where all sums
+# do not fit in a program: items of a tile where sums are made and where they are not.
+K_TILE_BY_HAND, P_BY_HAND, SUMMED_ROWS, READ_ROWS, WARPS_BY_HAND = 128, (64, 128), 64, 128, 8
 # Numbers of a sum over items that a program holds in its registers beside the rest.
 FUSED_NUMBERS = 1 << 13
 # Items of a program, at most: beyond, float32 sums lose digits.
@@ -52,6 +55,8 @@ PROGRAM_ITEMS = 1 << 17
 WAVES = 4
 # Items of one component that a program adds, numbers of them that it reads at once, and partial sums that are read at once.
 RUN_ITEMS, RUN_NUMBERS, RUNS_AT_ONCE = 1 << 12, 1 << 13, 8
+# Numbers whose keys a program makes.
+KEY_NUMBERS = 1 << 12
 # Types of labels that are sorted, by the number of components: the narrower the quicker.
 LABEL_TYPES = torch.uint8, torch.int16, torch.int32
 
@@ -510,6 +515,46 @@ def _nearest(
 
 
 @triton.jit
+def _nearest_two(
+    values, factors, projects, squares, ref, beside, table, labels, firsts, seconds, n_items,
+    SCALED: tl.constexpr, LABELLED: tl.constexpr, P: tl.constexpr, P_SIDE: tl.constexpr, P_PAD: tl.constexpr, K_SIDE: tl.constexpr,
+    K_PAD: tl.constexpr, ROWS: tl.constexpr, TERMS: tl.constexpr,
+):  # fmt: skip
+    """d of the centre that the label names and the least of the others; without labels of the nearest two, and the first's label."""
+    centers = tl.arange(0, K_SIDE)
+    for block in range(tl.program_id(0), tl.cdiv(n_items, ROWS), tl.num_programs(0)):
+        start = block * ROWS
+        rows = start + tl.arange(0, ROWS)
+        there = rows < n_items
+        factor, project = tl.load(factors + rows, there, 0.0), tl.load(projects + rows, there, 0.0)
+        along = factor * project
+        first, second = tl.full((ROWS,), 3e38, tl.float32), tl.full((ROWS,), 3e38, tl.float32)
+        label = tl.zeros((ROWS,), tl.int32)
+        if LABELLED:
+            label = tl.load(labels + rows, there, 0)
+        for k_at in range(0, K_PAD, K_SIDE):
+            inner = _inner(values, ref, beside, start, k_at, factor, project, there, P, P_SIDE, P_PAD, K_SIDE, K_PAD, ROWS, TERMS)
+            cosine, rest_sq, offset, _ = _table(table, k_at, K_SIDE, K_PAD)
+            _, beyond = _measured(inner, along, cosine, rest_sq, offset, SCALED)
+            if LABELLED:
+                own = (k_at + centers)[None, :] == label[:, None]
+                first = tl.minimum(first, tl.min(tl.where(own, beyond, 3e38), axis=1))
+                second = tl.minimum(second, tl.min(tl.where(own, 3e38, beyond), axis=1))
+            else:
+                least_here = tl.min(beyond, axis=1)
+                found = tl.min(tl.where(beyond == least_here[:, None], centers[None, :], K_SIDE), axis=1)
+                next_here = tl.min(tl.where(centers[None, :] == found[:, None], 3e38, beyond), axis=1)
+                second = tl.minimum(tl.minimum(second, next_here), tl.maximum(first, least_here))
+                label = tl.where(least_here < first, k_at + found, label)
+                first = tl.minimum(first, least_here)
+        sq = tl.load(squares + rows, there, 0.0)
+        if not LABELLED:
+            tl.store(labels + rows, label, there)
+        tl.store(firsts + rows, tl.maximum(first + sq, 0.0), there)
+        tl.store(seconds + rows, tl.maximum(second + sq, 0.0), there)
+
+
+@triton.jit
 def _own(
     values, factors, projects, squares, weights, ref, beside, table, labels, shares, costs, n_items,
     SCALED: tl.constexpr, P: tl.constexpr, P_SIDE: tl.constexpr, P_PAD: tl.constexpr, K_PAD: tl.constexpr, ROWS: tl.constexpr,
@@ -582,6 +627,30 @@ def _joined(partial, ends, whole, size, LOTS: tl.constexpr, SIDE: tl.constexpr):
     tl.store(whole + component * size + columns, tl.sum(total, axis=0))
 
 
+# --- keys ---------------------------------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def _keys(values, multipliers, keys, n_items, scale, P: tl.constexpr, P_SIDE: tl.constexpr, ROWS: tl.constexpr):
+    """Σ multiplier · scrambled bits of every item, in words of 64 bits without a sign; as ``engines.base`` scrambles them."""
+    start = tl.program_id(0).to(tl.int64) * ROWS
+    rows = tl.arange(0, ROWS)
+    there = start + rows < n_items
+    key = tl.zeros((ROWS,), tl.uint64)
+    for p_at in range(0, P, P_SIDE):
+        dims = p_at + tl.arange(0, P_SIDE)
+        among = dims < P
+        x = tl.load(values + start * P + rows[:, None] * P + dims[None, :], there[:, None] & among[None, :], 0.0)
+        number = (x * scale).to(tl.float64)
+        bits = tl.where(number == 0.0, 0.0, number).to(tl.uint64, bitcast=True)  # −0.0 is 0.0
+        bits ^= bits >> 32
+        bits *= GOLDEN
+        bits ^= bits >> 29
+        bits *= tl.load(multipliers + dims, among, 0).to(tl.uint64, bitcast=True)[None, :]
+        key += tl.sum(bits, axis=1)
+    tl.store(keys + start + rows, key.to(tl.int64, bitcast=True), there)
+
+
 # --- what calls them ----------------------------------------------------------------------------------------------------------------
 
 
@@ -608,11 +677,10 @@ class _Shape(NamedTuple):
     def tiles(self) -> int:
         return (self.p_pad // self.p_side) * (self.k_pad // self.k_side)
 
-    def chunks(self, device: torch.device, tuning: Tuning, *, tiles: int) -> int:
+    def chunks(self, device: torch.device, tuning: Tuning) -> int:
         """Programs among which the items are divided."""
-        at_once = _multiprocessors(device) * tuning.programs
-        wanted = at_once if tiles == 1 else triton.cdiv(at_once * WAVES, tiles)
-        return min(triton.cdiv(self.n_items, tuning.rows), max(wanted, triton.cdiv(self.n_items, PROGRAM_ITEMS)))
+        wanted = max(_multiprocessors(device) * tuning.programs, triton.cdiv(self.n_items, PROGRAM_ITEMS))
+        return min(triton.cdiv(self.n_items, tuning.rows), wanted)
 
     def numbers(self, columns: int, totals: int) -> int:
         """Size of a partial sum: (p_pad, k_pad), columns of k_pad and totals."""
@@ -662,6 +730,7 @@ class _Prepared(NamedTuple):
     parts: Tensor
     table: Tensor
     shape: _Shape
+    tuning: Tuning
     options: dict[str, Any]
 
     @classmethod
@@ -674,28 +743,43 @@ class _Prepared(NamedTuple):
         table = _tables(centers, scaled, log_mass, shape.k_pad).to(values.device, non_blocking=True)
         padded_ref = _padded(ref.float()[None], 1, shape.p_pad)[0].to(values.device, non_blocking=True)
         options = tuning.options | {"SCALED": scaled, "P": shape.n_dims, "P_PAD": shape.p_pad, "K_PAD": shape.k_pad}
-        return cls(values, items, padded_ref, parts, table, shape, options)
+        return cls(values, items, padded_ref, parts, table, shape, tuning, options)
 
     @property
     def fused(self) -> bool:
         return self.shape.tiles == 1
 
     @property
-    def sides(self) -> dict[str, int]:
-        """Sizes of a tile."""
-        return {"P_SIDE": self.shape.p_side, "K_SIDE": self.shape.k_side}
-
-    @property
-    def on_hopper(self) -> bool:
+    def by_hand(self) -> bool:
         """Whether ``engines.hopper`` has kernels for it: a row of X fills whole instructions, and there is such a device."""
         shape, device = self.shape, self.values.device
-        fits = self.fused and shape.n_dims == shape.p_pad in (64, 128) and shape.k_pad <= K_TILE_BY_HAND
+        fits = self.tuning.by_hand and self.tuning.terms != 3 and shape.n_dims in P_BY_HAND
         return fits and device.type == "cuda" and torch.cuda.get_device_capability(device) == (9, 0)
 
     @property
-    def options_by_hand(self) -> dict[str, Any]:
-        """What its kernels are told."""
-        return {name: value for name, value in self.options.items() if name not in ("P_PAD", "K_PAD")} | {"K": self.shape.k_pad}
+    def of_items(self) -> tuple[Tensor, ...]:
+        """What kernels are given of all items and centres."""
+        return self.values, *self.items, self.ref, self.parts, self.table
+
+    @property
+    def fused_by_hand(self) -> dict[str, Any]:
+        """What the kernels of ``engines.hopper`` are told that make all sums in a program."""
+        options = {name: value for name, value in self.options.items() if name not in ("P_PAD", "K_PAD")}
+        return options | {"K": self.shape.k_pad, "TERMS": self.tuning.terms}
+
+    def in_tiles_by_hand(self, rows: int) -> dict[str, Any]:
+        """What those are told that have a tile of centres at hand."""
+        side = min(self.shape.k_pad, K_TILE_BY_HAND)
+        return self.fused_by_hand | {"SIDE": side, "ROWS": rows, "num_warps": WARPS_BY_HAND}
+
+    @property
+    def in_tiles(self) -> dict[str, Any]:
+        """What the kernels of this module are told that have a tile of centres at hand."""
+        return self.options | {"P_SIDE": self.shape.p_side, "K_SIDE": self.shape.k_side, "TERMS": self.tuning.terms}
+
+    def programs(self, rows: int) -> int:
+        """One of a multiprocessor, each for many tiles of so many items."""
+        return min(triton.cdiv(self.shape.n_items, rows), _multiprocessors(self.values.device))
 
     def empty(self, *size: int, dtype: torch.dtype = torch.float32) -> Tensor:
         return torch.empty(size, dtype=dtype, device=self.values.device)
@@ -732,34 +816,46 @@ def soft(
     tuning = tuning or usual(values.shape[1], len(centers.beside))
     given = _Prepared.of(values, items, centers, ref, scaled, log_mass, tuning)
     if not given.fused:
-        return _soft_in_tiles(given, beta * PER_LOG2, tuning)
-    chunks, size = given.shape.chunks(values.device, tuning, tiles=1), given.shape.numbers(2, 2)
+        return _soft_in_tiles(given, beta * PER_LOG2)
+    chunks, size = given.shape.chunks(values.device, tuning), given.shape.numbers(2, 2)
     partial = given.empty(chunks, size)
-    of_items = (values, *items, given.ref, given.parts, given.table)
-    if tuning.by_hand and tuning.terms != 3 and given.on_hopper:
-        options = given.options_by_hand
-        hopper.soft_fused[(chunks,)](*of_items, partial, size, len(values), beta * PER_LOG2, TERMS=tuning.terms, **options)
+    if given.by_hand:
+        hopper.soft_fused[(chunks,)](*given.of_items, partial, size, len(values), beta * PER_LOG2, **given.fused_by_hand)
     else:
-        _soft_fused[(chunks,)](*of_items, partial, size, len(values), beta * PER_LOG2, TERMS=tuning.terms, **given.options)
+        _soft_fused[(chunks,)](*given.of_items, partial, size, len(values), beta * PER_LOG2, TERMS=tuning.terms, **given.options)
     sums, (mass, share), (log_partition, distortion) = given.added(partial, 2)
     return SoftSums(mass, share if scaled else mass, sums, log_partition, distortion)
 
 
-def _soft_in_tiles(given: _Prepared, beta: float, tuning: Tuning) -> SoftSums:
+def _soft_in_tiles(given: _Prepared, beta: float) -> SoftSums:
     """The soft pass where log Z is found first."""
-    (values, items), shape = given[:2], given.shape
-    scaled, whole = given.options["SCALED"], shape.chunks(values.device, tuning, tiles=1)
-    log_z, totals = given.empty(shape.n_items), given.empty(whole)
-    options = given.options | given.sides | {"TERMS": tuning.terms}
-    of_items = (values, *items, given.ref, given.parts, given.table)
-    _normalizers[(whole,)](*of_items, log_z, totals, shape.n_items, beta, **options)
-    chunks, k_tiles = shape.chunks(values.device, tuning, tiles=shape.tiles), shape.k_pad // shape.k_side
-    size = shape.numbers(2, k_tiles)
-    partial = given.empty(chunks, size)
+    (values, items), shape, n_items = given[:2], given.shape, len(given.values)
+    log_z = given.empty(n_items)
     with_log_z = (values, *items, log_z, given.ref, given.parts, given.table)
-    _soft_tiles[(chunks * shape.tiles,)](*with_log_z, partial, size, shape.n_items, chunks, beta, **options)
+    if given.by_hand:
+        programs, tiles = given.programs(READ_ROWS), shape.k_pad // K_TILE_BY_HAND
+        totals = given.empty(programs)
+        hopper.normalizers[(programs,)](*given.of_items, log_z, totals, n_items, beta, **given.in_tiles_by_hand(READ_ROWS))
+        chunks, size = _chunks_in_tiles(n_items, SUMMED_ROWS, _multiprocessors(values.device), tiles), shape.numbers(2, tiles)
+        partial = given.empty(chunks, size)
+        options = given.in_tiles_by_hand(SUMMED_ROWS)
+        hopper.soft_tiles[(chunks * tiles,)](*with_log_z, partial, size, n_items, chunks, beta, **options)
+    else:
+        programs, k_tiles = shape.chunks(values.device, given.tuning), shape.k_pad // shape.k_side
+        totals = given.empty(programs)
+        _normalizers[(programs,)](*given.of_items, log_z, totals, n_items, beta, **given.in_tiles)
+        at_once = _multiprocessors(values.device) * given.tuning.programs
+        chunks, size = _chunks_in_tiles(n_items, given.tuning.rows, at_once, shape.tiles), shape.numbers(2, k_tiles)
+        partial = given.empty(chunks, size)
+        _soft_tiles[(chunks * shape.tiles,)](*with_log_z, partial, size, n_items, chunks, beta, **given.in_tiles)
     sums, (mass, share), distortion = given.added(partial, 2)
-    return SoftSums(mass, share if scaled else mass, sums, totals.sum(dtype=torch.float64), distortion.sum())
+    return SoftSums(mass, share if given.options["SCALED"] else mass, sums, totals.sum(dtype=torch.float64), distortion.sum())
+
+
+def _chunks_in_tiles(n_items: int, rows: int, at_once: int, tiles: int) -> int:
+    """Programs of a tile among which the items are divided, so that all programs fill whole rounds of those that are at work at a time."""
+    rounds = triton.cdiv(triton.cdiv(n_items, PROGRAM_ITEMS) * tiles, at_once)
+    return max(1, min(triton.cdiv(n_items, rows), max(rounds, WAVES) * at_once // tiles))
 
 
 def hard(
@@ -774,25 +870,39 @@ def hard(
     """The nearest centre of every item, the first of equal ones, and the sums that they make; all have changed where none had a label."""
     tuning = tuning or usual(values.shape[1], len(centers.beside))
     given = _Prepared.of(values, items, centers, ref, scaled, None, tuning)
-    chunks, labels = given.shape.chunks(values.device, tuning, tiles=1), given.empty(len(values), dtype=torch.int32)
-    before = labels if labels_before is None else labels_before
-    options = given.options | {"LABELLED": labels_before is not None, "TERMS": tuning.terms}
-    of_items = (values, *items, given.ref, given.parts, given.table, before, labels)
-    if given.fused:
-        size = given.shape.numbers(4, 1)
-        partial = given.empty(chunks, size)
-        if tuning.by_hand and tuning.terms != 3 and given.on_hopper:
-            more = {name: options[name] for name in ("LABELLED", "TERMS")}
-            hopper.hard_fused[(chunks,)](*of_items, partial, size, len(values), **more, **given.options_by_hand)
-        else:
-            _hard_fused[(chunks,)](*of_items, partial, size, len(values), **options)
-        sums, (mass, share, sizes, cost), (changed,) = given.added(partial, 4)
-        found = HardSums(labels, mass, sizes, cost, share if scaled else mass, sums, changed)
+    labels = given.empty(len(values), dtype=torch.int32)
+    before, known = (labels, False) if labels_before is None else (labels_before, True)
+    find = _hard_in_one if given.fused else _hard_in_tiles
+    found = find(given, before, labels, {"LABELLED": known})
+    return found if known else found._replace(changed=torch.full_like(found.changed, len(values)))
+
+
+def _hard_in_one(given: _Prepared, before: Tensor, labels: Tensor, known: dict[str, bool]) -> HardSums:
+    """The hard pass where a program has all sums."""
+    n_items, size = len(labels), given.shape.numbers(4, 1)
+    chunks = given.shape.chunks(labels.device, given.tuning)
+    partial = given.empty(chunks, size)
+    if given.by_hand:
+        hopper.hard_fused[(chunks,)](*given.of_items, before, labels, partial, size, n_items, **known, **given.fused_by_hand)
     else:
-        shares, costs, totals = given.empty(len(values)), given.empty(len(values)), given.empty(chunks)
-        _nearest[(chunks,)](*of_items, shares, costs, totals, len(values), **options, **given.sides)
-        found = _by_label(given, labels, shares, costs, totals.sum(dtype=torch.float64))
-    return found if labels_before is not None else found._replace(changed=torch.full_like(found.changed, len(values)))
+        options = given.options | {"TERMS": given.tuning.terms} | known
+        _hard_fused[(chunks,)](*given.of_items, before, labels, partial, size, n_items, **options)
+    sums, (mass, share, sizes, cost), (changed,) = given.added(partial, 4)
+    return HardSums(labels, mass, sizes, cost, share if given.options["SCALED"] else mass, sums, changed)
+
+
+def _hard_in_tiles(given: _Prepared, before: Tensor, labels: Tensor, known: dict[str, bool]) -> HardSums:
+    """The hard pass where labels are found first."""
+    n_items = len(labels)
+    shares, costs = given.empty(n_items), given.empty(n_items)
+    programs = given.programs(READ_ROWS) if given.by_hand else given.shape.chunks(labels.device, given.tuning)
+    totals = given.empty(programs)
+    told = (*given.of_items, before, labels, shares, costs, totals, n_items)
+    if given.by_hand:
+        hopper.nearest[(programs,)](*told, **known, **given.in_tiles_by_hand(READ_ROWS))
+    else:
+        _nearest[(programs,)](*told, **known, **given.in_tiles)
+    return _by_label(given, labels, shares, costs, totals.sum(dtype=torch.float64))
 
 
 def labelled(
@@ -807,6 +917,56 @@ def labelled(
     of_items = (values, *items, given.ref, beside, given.table, labels, shares, costs, len(values))
     _own[(triton.cdiv(len(values), tuning.rows),)](*of_items, P_SIDE=shape.p_side, **given.options)
     return _by_label(given, labels, shares, costs, torch.zeros((), dtype=torch.float64, device=values.device))
+
+
+def nearest_two(
+    values: Tensor, items: Items, centers: Centers, ref: Tensor, scaled: bool, labels: Tensor | None, tuning: Tuning | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Distances of every item that say how sure its label is.
+
+    Parameters
+    ----------
+    labels : Tensor of shape (n_items,) or None
+        In int32.
+
+    Returns
+    -------
+    labels : Tensor of shape (n_items,)
+        Those given, or the nearest centre, the first of equal ones.
+    first, second : Tensor of shape (n_items,)
+        max(d, 0) in float32: to the centre of the label, and the least to any other; infinite where there is no other.
+    """
+    tuning = tuning or usual(values.shape[1], len(centers.beside))
+    given = _Prepared.of(values, items, centers, ref, scaled, None, tuning)
+    found = given.empty(len(values), dtype=torch.int32) if labels is None else labels
+    first, second = given.empty(len(values)), given.empty(len(values))
+    of_items = (values, items.factor, items.project, items.sq, given.ref, given.parts, given.table)
+    told, known = (*of_items, found, first, second, len(values)), {"LABELLED": labels is not None}
+    if given.by_hand:
+        hopper.nearest_two[(given.programs(READ_ROWS),)](*told, **known, **given.in_tiles_by_hand(READ_ROWS))
+    else:
+        _nearest_two[(given.shape.chunks(values.device, tuning),)](*told, **known, **given.in_tiles)
+    return found, first, torch.full_like(second, torch.inf) if len(centers.beside) == 1 else second
+
+
+def keys(values: Tensor, scale: float, multipliers: Tensor) -> Tensor:
+    """One 64-bit number per item, equal for equal items: those of ``RawRows.keys``, in int64.
+
+    Parameters
+    ----------
+    values : Tensor of shape (n_items, n_dims)
+        In rows that follow each other.
+    scale : float
+        A power of two.
+    multipliers : Tensor of shape (n_dims,)
+        In int64.
+    """
+    n_items, n_dims = values.shape
+    found = torch.empty(n_items, dtype=torch.int64, device=values.device)
+    side = min(triton.next_power_of_2(n_dims), P_TILE)
+    rows = max(1, KEY_NUMBERS // side)
+    _keys[(triton.cdiv(n_items, rows),)](values, multipliers, found, n_items, scale, P=n_dims, P_SIDE=side, ROWS=rows)
+    return found
 
 
 def _by_label(given: _Prepared, labels: Tensor, shares: Tensor, costs: Tensor, changed: Tensor) -> HardSums:
