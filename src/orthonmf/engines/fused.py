@@ -15,12 +15,15 @@ from .._common.typing import Array
 from ..distortion.base import Distortion, Items
 from ..distortion.euclidean import Euclidean
 from ..distortion.line import Line
-from ..passes.base import Columns, Found
-from ..passes.hard import HardStats, Labelled, Nearest
+from ..passes.base import Columns, Count, Found
+from ..passes.hard import HardStats, Labelled, Nearest, OwnAndOther
+from ..passes.samples import Shares, ShareSums
 from ..passes.soft import Gibbs
 from ..passes.state import Stats
 from . import triton as kernels
-from .tensors import Tensor
+from .base import multipliers
+from .dense import DenseRawRows
+from .tensors import WORD, Tensor
 
 # Losses that the kernels know.
 LOSSES = (Line, Euclidean)
@@ -126,4 +129,38 @@ def _given(work: Labelled, at: Sight, columns: Columns) -> Found:
     return Found(at.hard(kernels.labelled(at.values, at.items, at.of(work.centers), at.ref, at.frame.scaled, labels)))
 
 
-KERNELS: dict[type, Callable[[Any, Sight, Columns], Found]] = {Gibbs: _soft, Nearest: _hard, Labelled: _given}
+def _distances(centers: Array, at: Sight, labels: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Labels, distances to the centre of the label and to the nearest other, and ω."""
+    names, first, second = kernels.nearest_two(at.values, at.items, at.of(centers), at.ref, at.frame.scaled, labels)
+    return Tensor(names), Tensor(first.double()), Tensor(second.double()), Tensor(at.unit * at.items.weight.double())
+
+
+def _shares(work: Shares, at: Sight, columns: Columns) -> Found:
+    labels, nearest, _, weight = _distances(work.centers, at, None)
+    cost = weight * nearest
+    total = ShareSums(len(at.values), cost.sum(), np.bincount(labels, weight, len(work.centers)))
+    return Found(total, {"labels": labels, "cost": cost, "mass": weight})
+
+
+def _own_and_other(work: OwnAndOther, at: Sight, columns: Columns) -> Found:
+    _, own, second, weight = _distances(work.centers, at, columns["labels"].values.int())
+    found = {"own": own, "second": second, "sq": Tensor(at.items.sq.double()), "weight": weight}
+    return Found(Count(len(at.values)), found)
+
+
+KERNELS: dict[type, Callable[[Any, Sight, Columns], Found]] = {
+    Gibbs: _soft,
+    Nearest: _hard,
+    Labelled: _given,
+    Shares: _shares,
+    OwnAndOther: _own_and_other,
+}
+
+
+class FusedRawRows(DenseRawRows):
+    """Items as they were given, of which a kernel finds what stands for each."""
+
+    def keys(self) -> Any:
+        values: Any = self.values
+        words = torch.from_numpy(multipliers(values.shape[1]).view(np.int64)).to(values.values.device)
+        return Tensor(kernels.keys(values.values, 1.0, words), WORD)
