@@ -54,8 +54,6 @@ NEWTON_MOVES = 8
 PROGRESS = 0.7
 # Items of the pool for each component, and for each item out of place; most costs added at once (32 MiB).
 POOL, POOL_PER_MOVE, POOL_COSTS = 512, 16, 2**22
-# How many times as many items are taken when those near a border do not suffice.
-POOL_GROWTH = 4
 # Stands for a border of width zero, where items tie; any number of items over it is finite.
 TINY = 1e-280
 EPS = float(np.finfo(np.float64).eps)
@@ -655,7 +653,7 @@ def _repair(problem: _Problem, survey: _Survey) -> tuple[Labels, Array]:
     if problem.quick is not None:
         weight = problem.quick.repaired(survey.labels, flow, excess, (problem.lower, problem.upper))
         return survey.labels, _prices_near(_residual(problem, weight, flow), survey.prices)
-    if problem.ranked is not None and (found := _repaired_among_few(problem, problem.ranked, survey)) is not None:
+    if problem.ranked is not None and problem.n > BLOCK and (found := _repaired_among_few(problem, problem.ranked, survey)) is not None:
         return found
     pool = _Pool(problem, survey.labels, survey.prices[:, None] - survey.prices)
     size = max(POOL * problem.k, POOL_PER_MOVE * survey.misplaced)
@@ -678,35 +676,42 @@ def _prices_near(graph: Array, prices: Array) -> Array:
 
 
 def _repaired_among_few(problem: _Problem, costs: RankedCosts, survey: _Survey) -> tuple[Labels, Array] | None:
-    """The same from the items near a border alone: the others stay where they are while prices part by no more than their slack.
+    """The same from the items near a border, and those that the prices found tempt away; all others stay where they are.
 
     None where that takes a large share of the items.
     """
-    size = max(POOL * problem.k, POOL_PER_MOVE * survey.misplaced)
-    while max(size, BLOCK) < problem.n // 2 and size * problem.k <= POOL_COSTS:
-        near, beyond = _near_borders(problem, survey, size)
+    near, beyond = _near_borders(problem, survey)
+    while len(near) < problem.n // 2 and len(near) * problem.k <= POOL_COSTS:
         staying = problem.count(survey.labels) - problem.count(survey.labels[near])
-        if (staying <= problem.upper).all():
-            few = _problem(costs.taken(near), problem.lower - staying, problem.upper - staying)
-            found, _ = _drafted(few, survey.prices)
-            labels = survey.labels.copy()
-            labels[near] = found
-            prices = _prices_near(_residual(problem, _margins(few, found), problem.count(labels)), survey.prices)
-            rise = prices - survey.prices
-            if (rise - rise.min() <= beyond).all():
-                return labels, prices
-        size *= POOL_GROWTH
+        if (staying > problem.upper).any():
+            return None
+        few = _problem(costs.taken(near), problem.lower - staying, problem.upper - staying)
+        found, _ = _drafted(few, survey.prices)
+        labels = survey.labels.copy()
+        labels[near] = found
+        prices = _prices_near(_residual(problem, _margins(few, found), problem.count(labels)), survey.prices)
+        rise = prices - survey.prices
+        if (rise - rise.min() <= beyond).all():
+            return labels, prices
+        tempted = np.setdiff1d(np.flatnonzero(costs.two_cheapest(prices)[0] != labels), near)
+        if not tempted.size:
+            return labels, prices
+        near = np.union1d(near, tempted)
     return None
 
 
-def _near_borders(problem: _Problem, survey: _Survey, size: int) -> tuple[Labels, Array]:
-    """About so many items of least slack, as many of each component and those that have to leave it; and the slack of the others, (k,)."""
-    near, beyond = [], np.empty(problem.k)
-    for j, leaving in enumerate(np.maximum(survey.excess[:-1], 0)):
-        mine = np.flatnonzero(survey.labels == j)
-        first, beyond[j] = _smallest(survey.slack[mine], size // problem.k + 2 * int(leaving))
-        near.append(mine[first])
-    return np.sort(np.concatenate(near)), beyond
+def _near_borders(problem: _Problem, survey: _Survey) -> tuple[Labels, Array]:
+    """Of each component the items of least slack that leave it first and that join it first; and the least slack of the others, (k,)."""
+    size = max(POOL, POOL_PER_MOVE * survey.misplaced // problem.k)
+    chosen = np.zeros(problem.n, dtype=bool)
+    for j, excess in enumerate(survey.excess[:-1]):
+        for side, going in ((survey.labels, excess), (survey.runner, -excess)):
+            mine = np.flatnonzero(side == j)
+            chosen[mine[_smallest(survey.slack[mine], size + 2 * max(int(going), 0))[0]]] = True
+    others = ~chosen
+    beyond = np.full(problem.k, np.inf)
+    np.minimum.at(beyond, survey.labels[others], survey.slack[others])
+    return np.flatnonzero(chosen), beyond
 
 
 def _cancel(problem: _Problem, labels: Labels, weight: Array) -> None:
