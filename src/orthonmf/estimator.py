@@ -304,9 +304,9 @@ class ONMF(CallbackSupport, Factorization):
         ----------
         X : {array-like, sparse matrix, tensor of torch, dask array or data frame} of shape (n_samples, n_features), or a matrix on disk
             Nonnegative data. A tensor stays on its device, and ``components_``, ``labels_``, ``scale_``, ``margin_`` and ``counts_``, like
-            what the other methods return for tensors, are tensors there. Of dask: chunks of whole items, arrays or CSR, which stay with the workers. On disk: a ``numpy.memmap``, a
-            dataset of h5py, a zarr array, the X of an AnnData that is backed, or the path of a .npy, a .zarr, a .parquet or a folder of
-            these; more than 64 MiB are read piece by piece in every pass, never held whole.
+            what the other methods return for tensors, are tensors there. Of dask: chunks of whole items, arrays or CSR, which stay with
+            the workers. On disk: a ``numpy.memmap``, a dataset of h5py, a zarr array, the X of an AnnData that is backed, or the path of a
+            .npy, a .zarr, a .parquet or a folder of these; more than 64 MiB are read piece by piece in every pass, never held whole.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,) or None
