@@ -66,11 +66,15 @@ class _Centers:
         beside = np.ascontiguousarray(rest.T if turned else rest, dtype)
         self.read = (frame.ref, frame.scaled), (cosine.astype(dtype), beside, squares.astype(dtype), rest @ frame.ref)
 
-    def settle(self, values: Any, mass: Array, sums: Array) -> None:
-        """Subtract from sums of items that were not formed what the reference adds up to."""
+    def room(self) -> tuple[Array, Array]:
+        """Room for sums of items by their component: along the reference, and beside it."""
+        return np.zeros(self.shape[:-1]), np.zeros((*self.shape[:-1], len(self.frame.ref)))
+
+    def settled(self, values: Any, parallel: Array, beside: Array) -> Array:
+        """The sums of the items' coordinates; from those of items that were not formed, what the reference adds up to is subtracted."""
         if isinstance(values, tuple):
-            along, beside = (sums[..., 0], sums[..., 1:]) if self.frame.scaled else (mass, sums)
-            beside -= np.multiply.outer(along, self.frame.ref)
+            beside -= np.multiply.outer(parallel, self.frame.ref)
+        return np.concatenate([parallel[..., None], beside], axis=-1) if self.frame.scaled else beside
 
 
 class _Hard:
@@ -85,10 +89,10 @@ class _Hard:
         n_centers, n_items = self.centers.shape[0], len(numbers[0])
         labels = np.array(columns["labels"], dtype=np.intp) if self.labelled else np.full(n_items, -1)
         mass, sizes, cost = np.zeros(n_centers), np.zeros(n_centers, dtype=np.intp), np.zeros(n_centers)
-        sums, changed = np.zeros(self.centers.shape), np.zeros(self.n_sets, dtype=np.intp)
+        room, changed = self.centers.room(), np.zeros(self.n_sets, dtype=np.intp)
         found = labels.reshape(n_items, self.n_sets)
-        kernels.hard(values, numbers, *self.centers.read, found, mass, sizes, cost, sums, changed)
-        self.centers.settle(values, mass, sums)
+        kernels.hard(values, numbers, *self.centers.read, found, mass, sizes, cost, *room, changed)
+        sums = self.centers.settled(values, *room)
         if self.several:
             shape = self.n_sets, n_centers // self.n_sets
             each = (mass.reshape(shape), sizes.reshape(shape), cost.reshape(shape), sums.reshape(*shape, -1))
@@ -105,10 +109,9 @@ class _Given:
 
     def __call__(self, values: Any, numbers: Numbers, columns: Columns) -> Found:
         n_centers = self.centers.shape[0]
-        mass, sizes, cost, sums = np.zeros(n_centers), np.zeros(n_centers, dtype=np.intp), np.zeros(n_centers), np.zeros(self.centers.shape)
-        kernels.labelled(values, numbers, *self.centers.read, columns["labels"], mass, sizes, cost, sums)
-        self.centers.settle(values, mass, sums)
-        return Found(HardStats(len(numbers[0]), mass, sizes, cost, sums, 0))
+        mass, sizes, cost, room = np.zeros(n_centers), np.zeros(n_centers, dtype=np.intp), np.zeros(n_centers), self.centers.room()
+        kernels.labelled(values, numbers, *self.centers.read, columns["labels"], mass, sizes, cost, *room)
+        return Found(HardStats(len(numbers[0]), mass, sizes, cost, self.centers.settled(values, *room), 0))
 
 
 class _Soft:
@@ -118,10 +121,10 @@ class _Soft:
         self.state, self.centers = work.state, _Centers(frame, work.state.centers, dtype)
 
     def __call__(self, values: Any, numbers: Numbers, columns: Columns) -> Found:
-        mass, sums = np.zeros(self.centers.shape[0]), np.zeros(self.centers.shape)
-        totals = kernels.soft(values, numbers, *self.centers.read, self.state.beta, self.state.log_mass, mass, sums)
+        mass, room = np.zeros(self.centers.shape[0]), self.centers.room()
+        totals = kernels.soft(values, numbers, *self.centers.read, self.state.beta, self.state.log_mass, mass, *room)
         weight, log_partition, distortion = totals
-        self.centers.settle(values, mass, sums)
+        sums = self.centers.settled(values, *room)
         return Found(Stats(len(numbers[0]), weight=weight, mass=mass, sums=sums, log_partition=log_partition, distortion=distortion))
 
 
@@ -212,10 +215,9 @@ class _Sides:
 
     def __call__(self, values: Any, numbers: Numbers, columns: Columns) -> Found:
         shape = self.centers.shape
-        mass, cost, sums = np.zeros(shape[:2]), np.zeros(shape[:2]), np.zeros(shape)
-        kernels.sides(values, numbers, *self.centers.read, columns["labels"], mass, cost, sums)
-        self.centers.settle(values, mass, sums)
-        return Found(SideSums(len(numbers[0]), mass, cost, sums))
+        mass, cost, room = np.zeros(shape[:2]), np.zeros(shape[:2]), self.centers.room()
+        kernels.sides(values, numbers, *self.centers.read, columns["labels"], mass, cost, *room)
+        return Found(SideSums(len(numbers[0]), mass, cost, self.centers.settled(values, *room)))
 
 
 KERNELS: dict[type, Any] = {
@@ -252,8 +254,8 @@ class _CompiledRawRows(DenseRawRows):
         return found
 
     def framed(self, factor: Array | None, along: Array | None, ref: Array) -> DenseRows:
-        ones, rest = np.ones(len(self.values)), np.empty_like(self.values)
-        kernels.framed(self.values, ones if factor is None else factor, ones if along is None else along, ref, rest)
+        ones, rest, whole = np.ones(len(self.values)), np.empty_like(self.values), slice(0, len(self.values))
+        kernels.framed(self.values, whole, ones if factor is None else factor, ones if along is None else along, ref, rest)
         return DenseRows(rest)
 
 
