@@ -21,6 +21,7 @@ from ..exceptions import MissingExtraError
 from ..passes.base import INDEX, Columns, Count, Found, Pass
 from ..passes.hard import Costs, HardStats, Labelled, Margins, Nearest, OwnAndOther, TwoCheapest
 from ..passes.moves import MoveGains, Movers
+from ..passes.raw import Coordinates, Subspace, Sums
 from ..passes.samples import Shares, ShareSums
 from ..passes.several import EachSums, NearestInEach
 from ..passes.soft import Gibbs
@@ -73,7 +74,8 @@ class _Centers:
     def settled(self, values: Any, parallel: Array, beside: Array) -> Array:
         """The sums of the items' coordinates; from those of items that were not formed, what the reference adds up to is subtracted."""
         if isinstance(values, tuple):
-            beside -= np.multiply.outer(parallel, self.frame.ref)
+            width = len(self.frame.ref)
+            kernels.settled(beside.reshape(-1, width), parallel.ravel(), self.frame.ref)
         return np.concatenate([parallel[..., None], beside], axis=-1) if self.frame.scaled else beside
 
 
@@ -235,6 +237,38 @@ KERNELS: dict[type, Any] = {
 }
 
 
+class _Coordinates:
+    """What items in CSR form have in common with some vectors, about a point."""
+
+    def __init__(self, work: Coordinates | Subspace) -> None:
+        self.about, self.beside = work.about, np.ascontiguousarray(work.vectors.T, np.float32)
+        self.offset = (work.vectors @ work.about).astype(np.float32)
+
+    def inner(self, values: Any, scale: float) -> Array:
+        """The inner products, (n_items, n_vectors): a sketch needs no more than float32."""
+        found = np.empty((len(values[-1]) - 1, self.beside.shape[1]), np.float32)
+        kernels.coordinates(*values, scale, self.beside, self.offset, found)
+        return found
+
+    def __call__(self, values: Any, scale: float, weight: Array) -> Found:
+        return Found(Count(len(weight)), {"coordinates": self.inner(values, scale)})
+
+
+class _Subspace(_Coordinates):
+    """A step of those vectors towards the leading directions."""
+
+    def __call__(self, values: Any, scale: float, weight: Array) -> Found:
+        sums, total = np.zeros(self.beside.shape, np.float32), np.zeros(self.beside.shape[1])
+        kernels.spread_back(*values, scale, weight, self.inner(values, scale), sums, total)
+        turned = sums.T.astype(np.float64, order="C")
+        kernels.settled(turned, total, self.about)
+        return Found(Sums(len(weight), turned))
+
+
+# Passes over items in CSR form as they were given.
+RAW_KERNELS: dict[type, Any] = {Coordinates: _Coordinates, Subspace: _Subspace}
+
+
 class _CompiledRawRows(DenseRawRows):
     """Items of one block, framed by a kernel, for the passes that have none."""
 
@@ -326,6 +360,18 @@ class CompiledEngine(_Compiled, DenseEngine):
 
 class CompiledSparseEngine(_Compiled, SparseEngine):
     """As ``SparseEngine``; passes that have a kernel, for losses that it knows, run compiled."""
+
+    def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
+        if type(work) not in RAW_KERNELS:
+            return super().stream(frame, work, columns)
+        kernel = RAW_KERNELS[type(work)](work)
+
+        def part(where: slice) -> Found:
+            found: Found = kernel(*self._values(where), block_weight(self, where))
+            return found
+
+        self.count_pass(frame)
+        return zip(self._runs, self.team.map(part, self._runs), strict=True)
 
     def _values(self, where: slice) -> tuple[tuple[Array, Array, Array], float]:
         matrix = self._matrix

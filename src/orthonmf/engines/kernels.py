@@ -342,6 +342,41 @@ def _own_products(values, few, numbers, ref, rest, vectors, rows, offset, inner)
 
 
 @compiled
+def coordinates(data, indices, indptr, scale, beside, offset, found):
+    """(scale · x − about) · v of every item in CSR form, (n_items, n_vectors), for the columns v of ``beside``; ``offset`` are about · v."""
+    for i in range(found.shape[0]):
+        found[i] = 0
+        for at in range(indptr[i], indptr[i + 1]):
+            x, d = data[at], indices[at]
+            for j in range(found.shape[1]):
+                found[i, j] += x * beside[d, j]
+        for j in range(found.shape[1]):
+            found[i, j] = found[i, j] * scale - offset[j]
+
+
+@compiled
+def spread_back(data, indices, indptr, scale, weight, inner, sums, total):
+    """Add w inner x to the sums (n_dims, n_vectors), and w inner to the total, of every item in CSR form."""
+    share = np.empty_like(inner[0])
+    for i in range(inner.shape[0]):
+        for j in range(share.shape[0]):
+            total[j] += weight[i] * inner[i, j]
+            share[j] = weight[i] * inner[i, j] * scale
+        for at in range(indptr[i], indptr[i + 1]):
+            x, d = data[at], indices[at]
+            for j in range(share.shape[0]):
+                sums[d, j] += x * share[j]
+
+
+@compiled
+def settled(sums, parallel, ref):
+    """Subtract from sums of items that were not formed what the reference adds up to."""
+    for j in range(sums.shape[0]):
+        for d in range(sums.shape[1]):
+            sums[j, d] -= parallel[j] * ref[d]
+
+
+@compiled
 def transposed(one, other):
     """other = oneᵀ."""
     for i in range(one.shape[0]):
