@@ -197,7 +197,7 @@ def test_other_weights_and_another_precision_are_seen():
 def test_exponentials_are_exact_to_rounding():
     x = -np.concatenate([[0.0], np.logspace(-16, np.log10(690), 20_000)])
     found, total = x.copy(), np.ones(len(x))
-    kernels.exponentials(found, np.zeros(len(x)), total)
+    kernels.exponentials(found[None], 0, len(x), np.zeros(len(x)), total)
     assert_allclose(found, np.exp(x), rtol=1e-15)
     assert_array_equal(total, 1 + found)
     far = np.array([0.0, -1e4, -1e300, -np.inf])

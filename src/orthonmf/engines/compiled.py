@@ -29,7 +29,7 @@ from ..passes.state import Stats
 from ..passes.swaps import Sides, SideSums
 from .base import Engine, Framing, block_weight, multipliers
 from .dense import DenseEngine, DenseRawRows, DenseRows
-from .sparse import SparseEngine
+from .sparse import SparseEngine, SparseRawRows, SparseRows
 
 try:
     from . import kernels
@@ -293,6 +293,37 @@ class _CompiledRawRows(DenseRawRows):
         return DenseRows(rest)
 
 
+class _CompiledSparseRows(SparseRows):
+    """Framed items of one block, summed and multiplied by kernels, for the passes that have none."""
+
+    def _products(self, vectors: Array) -> Array:
+        found = np.empty((self.matrix.shape[0], len(vectors)))
+        kernels.products(*_csr(self.matrix), np.ascontiguousarray(vectors.T, np.float64), found)
+        return np.ascontiguousarray(found.T)
+
+    def _sums_of_few(self, weights: Array, along: Array) -> Array:
+        sums = np.zeros((len(weights), self.matrix.shape[1]))
+        kernels.sums_of_few(*_csr(self.matrix), weights.astype(np.float64, order="C"), sums)
+        kernels.settled(sums, along.astype(np.float64), self.ref)
+        return sums
+
+
+class _CompiledSparseRawRows(SparseRawRows):
+    """Items of one block, compared with components by a kernel."""
+
+    def framed(self, factor: Array | None, along: Array | None, ref: Array) -> _CompiledSparseRows:
+        return _CompiledSparseRows(**vars(super().framed(factor, along, ref)))
+
+    def _stored_residual(self, scale: Array, labels: Labels, components: Array) -> tuple[Array, Array]:
+        stored, covered = np.empty((2, len(self)))
+        kernels.stored_residuals(*_csr(self.matrix), scale.astype(np.float64), labels, components.astype(np.float64), stored, covered)
+        return stored, covered
+
+
+def _csr(matrix: Any) -> tuple[Array, Array, Array]:
+    return _read_only(matrix.data), _read_only(matrix.indices), _read_only(matrix.indptr)
+
+
 class _Compiled(Engine):
     """Passes that have a kernel, for losses that it knows, run compiled."""
 
@@ -372,6 +403,9 @@ class CompiledSparseEngine(_Compiled, SparseEngine):
 
         self.count_pass(frame)
         return zip(self._runs, self.team.map(part, self._runs), strict=True)
+
+    def rows(self, where: slice) -> _CompiledSparseRawRows:
+        return _CompiledSparseRawRows(super().rows(where).matrix)
 
     def _values(self, where: slice) -> tuple[tuple[Array, Array, Array], float]:
         matrix = self._matrix

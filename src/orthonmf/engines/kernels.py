@@ -342,14 +342,21 @@ def _own_products(values, few, numbers, ref, rest, vectors, rows, offset, inner)
 
 
 @compiled
-def coordinates(data, indices, indptr, scale, beside, offset, found):
-    """(scale · x − about) · v of every item in CSR form, (n_items, n_vectors), for the columns v of ``beside``; ``offset`` are about · v."""
+def products(data, indices, indptr, beside, found):
+    """x · v of every item in CSR form, (n_items, n_vectors), for the columns v of ``beside``."""
+    found[:] = 0.0
     for i in range(found.shape[0]):
-        found[i] = 0
         for at in range(indptr[i], indptr[i + 1]):
             x, d = data[at], indices[at]
             for j in range(found.shape[1]):
                 found[i, j] += x * beside[d, j]
+
+
+@compiled
+def coordinates(data, indices, indptr, scale, beside, offset, found):
+    """(scale · x − about) · v of every item in CSR form, (n_items, n_vectors); ``offset`` are about · v."""
+    products(data, indices, indptr, beside, found)
+    for i in range(found.shape[0]):
         for j in range(found.shape[1]):
             found[i, j] = found[i, j] * scale - offset[j]
 
@@ -366,6 +373,29 @@ def spread_back(data, indices, indptr, scale, weight, inner, sums, total):
             x, d = data[at], indices[at]
             for j in range(share.shape[0]):
                 sums[d, j] += x * share[j]
+
+
+@compiled
+def sums_of_few(data, indices, indptr, weights, sums):
+    """Add weights (k, n_items), most of which are 0, times the items in CSR form to their sums (k, n_dims)."""
+    for j in range(weights.shape[0]):
+        for i in range(weights.shape[1]):
+            if weights[j, i] != 0:
+                for at in range(indptr[i], indptr[i + 1]):
+                    sums[j, indices[at]] += weights[j, i] * data[at]
+
+
+@compiled
+def stored_residuals(data, indices, indptr, scale, labels, components, stored, covered):
+    """Over the stored entries of items in CSR form, ‖x − scale · component‖² and ‖component‖² of every item."""
+    for i in range(scale.shape[0]):
+        rest = size = 0.0
+        for at in range(indptr[i], indptr[i + 1]):
+            value = components[labels[i], indices[at]]
+            left = data[at] - value * scale[i]
+            rest += left * left
+            size += value * value
+        stored[i], covered[i] = rest, size
 
 
 @compiled
