@@ -16,8 +16,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import njit, types
-from numba.extending import overload
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
 
 OPTIONS: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
@@ -33,6 +35,10 @@ def compiled(function):
 # Numbers of items that are framed at once: 64 KiB in float32, which stay in a core's second-level cache with their products.
 TILE_NUMBERS = 1 << 14
 MIN_TILE, MAX_TILE = 16, 256
+
+# Stored entries ahead for which a row of a matrix is asked for, and bytes that come at once. Of 50 000 words, 50 numbers for each, products
+# took 15 ns an entry instead of 32; with four entries ahead, 30.
+AHEAD, LINE = 16, 64
 
 # e^x = 2^n e^r with n = round(x / log 2); adding 1.5 · 2^52 rounds, and leaves n in the last bits. Log 2 is in two parts,
 # the first of so few bits that n times it is exact; |r| ≤ log 2 / 2, where fourteen terms of the series are exact to rounding.
@@ -194,6 +200,31 @@ def mean_distances(inner, j, sq, rest_sq, distance):
         distance[j, i] = mean_distance(inner[j, i], sq[i], rest_sq[j])
 
 
+@intrinsic
+def ask_for(typing_context, rows, i, offset):
+    """Have the processor fetch what lies so many bytes into the row ``rows[i]``, without waiting for it."""
+
+    def emit(context, builder, signature, arguments):
+        word, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.ptrtoint(array.data, word)
+        place = builder.add(place, builder.mul(builder.sext(arguments[1], word), cgutils.unpack_tuple(builder, array.strides)[0]))
+        kind = ir.FunctionType(ir.VoidType(), [pointer, *[ir.IntType(32)] * 3])
+        fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        for_reading, for_long, of_data = (ir.Constant(ir.IntType(32), each) for each in (0, 3, 1))
+        builder.call(fetch, [builder.inttoptr(builder.add(place, arguments[2]), pointer), for_reading, for_long, of_data])
+
+    return types.void(rows, types.intp, types.intp), emit
+
+
+@compiled
+def ask_for_row(rows, indices, at, last):
+    """Have the processor fetch the row of an entry that comes later, if one does."""
+    if at + AHEAD < last:
+        for offset in range(0, rows.shape[1] * rows.itemsize, LINE):
+            ask_for(rows, indices[at + AHEAD], offset)
+
+
 def buffers(values, n_items, n_dims, n_centers):
     """What a tile needs: items in their frame (tile, n_dims), and four rows for products, distances and the items' own numbers."""
 
@@ -228,6 +259,7 @@ def _multiplied(values, few, numbers, frame, centers, rest, products):
         for i in range(few.start, few.stop):
             row = i - few.start
             for at in range(indptr[i], indptr[i + 1]):
+                ask_for_row(beside, indices, at, indptr[-1])
                 x, d = data[at], indices[at]
                 for j in range(products.shape[1]):
                     products[row, j] += x * beside[d, j]
@@ -291,6 +323,7 @@ def _add_shared(values, few, numbers, inner, rest, part, sums):
             for j in range(part.shape[1]):
                 shares[j] = inner[j, i - few.start] * numbers[0][i]
             for at in range(indptr[i], indptr[i + 1]):
+                ask_for_row(part, indices, at, indptr[-1])
                 x, d = data[at], indices[at]
                 for j in range(part.shape[1]):
                     part[d, j] += x * shares[j]
@@ -347,6 +380,7 @@ def products(data, indices, indptr, beside, found):
     found[:] = 0.0
     for i in range(found.shape[0]):
         for at in range(indptr[i], indptr[i + 1]):
+            ask_for_row(beside, indices, at, indptr[-1])
             x, d = data[at], indices[at]
             for j in range(found.shape[1]):
                 found[i, j] += x * beside[d, j]
@@ -370,6 +404,7 @@ def spread_back(data, indices, indptr, scale, weight, inner, sums, total):
             total[j] += weight[i] * inner[i, j]
             share[j] = weight[i] * inner[i, j] * scale
         for at in range(indptr[i], indptr[i + 1]):
+            ask_for_row(sums, indices, at, indptr[-1])
             x, d = data[at], indices[at]
             for j in range(share.shape[0]):
                 sums[d, j] += x * share[j]
