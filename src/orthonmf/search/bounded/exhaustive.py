@@ -8,7 +8,7 @@ from ..._common.typing import Array
 from ...distortion.base import Moving
 from ...engines.base import Engine
 from ...passes.hard import Weights
-from ..partition import Partition, centered, item_points
+from ..partition import Partition, all_known, centered
 from .assigner import Bounded
 
 
@@ -48,7 +48,7 @@ def _charges(assigner: Bounded, n_items: int) -> Array:
 
 def _subset_costs(engine: Engine, distortion: Moving, members: Array) -> Array:
     """The cost of every subset (a row of ``members``) as one component."""
-    points = item_points(engine, distortion, np.arange(engine.n_items))
+    points = all_known(engine, distortion)
     if distortion.turnable:  # in coordinates of their own span, of which items have no more than their number
         points = np.asarray(np.linalg.qr(points.T, mode="r")).T
     weight = engine.run(distortion, Weights()).columns["weight"]
