@@ -18,6 +18,7 @@ With v = −½ ∂d/∂centre, a component is stable along ψ until β_cr = min 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -34,7 +35,9 @@ from .measure import PartialSquared, over
 
 TINY = float(np.finfo(float).tiny)
 # The best centre of few items: steps, and the relative fall of the cost below which they end.
-LEAST_STEPS, LEAST_FALL = 100, 1e-12
+LEAST_STEPS, LEAST_FALL = 200, 1e-11
+# Below this share of what a component has of a dimension nothing is left of it but rounding.
+LEAST_LEFT = 1e-12
 
 
 class Partial(Splitting, Moving, ABC):
@@ -67,23 +70,59 @@ class Partial(Splitting, Moving, ABC):
         return items.rows.values
 
     def least_cost(self, points: Array, weight: Array) -> float:
+        return float(self._rested(points, weight, np.zeros(len(points), dtype=np.intp)).cost.sum())
+
+    def _rested(self, points: Array, weight: Array, labels: Labels) -> _Rest:
+        """The best centres for labels of few items, given by what is ``known`` of them and their weights ω."""
         values, there = halves(points)
-        items, center, before = self.items(MaskedRawRows(values, there > 0), weight), self.origin, np.inf
-        mass = np.maximum(items.weight.sum(keepdims=True), TINY)
+        n_components, mine = int(labels.max(initial=0)) + 1, (labels, np.arange(len(labels)))
+        items, centers, before = self.items(MaskedRawRows(values, there > 0), weight), np.repeat(self.origin, n_components, axis=0), np.inf
+        resp = np.zeros((n_components, len(labels)))
+        resp[mine] = items.weight
+        mass = np.maximum(resp.sum(axis=1), TINY)
         for _ in range(LEAST_STEPS):
-            pairs = self.pairs(items, center)
-            cost = float(items.weight @ np.maximum(pairs.distance[0], 0))
-            if before - cost <= LEAST_FALL * cost:
+            pairs = self.pairs(items, centers)
+            cost = np.bincount(labels, items.weight * np.maximum(pairs.distance[mine], 0), n_components)
+            sums = self.sums(items, resp, pairs.inner)
+            if before - cost.sum() <= LEAST_FALL * cost.sum():
                 break
-            before, center = cost, self.center(self.sums(items, items.weight[None], pairs.inner), mass)
-        return cost
+            before, centers = cost.sum(), self.center(sums, mass)
+        return _Rest(items, centers, pairs, sums, cost)
 
 
-class PartialEuclidean(Partial, MovingMeans):
-    """Frame: x − ref of what is there, with ref the mean of the numbers that are there."""
+@dataclass(frozen=True)
+class _Rest:
+    """Few items with the best centres of their labels, what pairs them, the sums that make the centres, and the cost of each component."""
+
+    items: Items
+    centers: Array
+    pairs: Pairs
+    sums: Array
+    cost: Array
+
+
+class PartialSquares(Partial, ABC):
+    """Squared differences over the numbers that are there."""
 
     def _measure(self) -> PartialSquared:
         return PartialSquared()
+
+    def exact_moves(self, points: Array, weight: Array, moving: Array, labels: Labels, distance: Array) -> tuple[Array, Array]:
+        # With r = θ (x̂ − θ m y) and n = Σ q θ² m, joining costs ω d − Σ ω² r² / (n + ω θ² m), leaving saves ω d + Σ ω² r² / (n − ω θ² m):
+        # exact for means, and for directions at these scales.
+        rest, there = self._rested(points, weight, labels), halves(points)[1]
+        leave, join, theta = np.zeros(len(points)), np.zeros(distance.shape), rest.pairs.inner if self.scaled else np.ones(distance.shape)
+        for j, (center, held) in enumerate(zip(rest.centers, halves(rest.sums)[1], strict=True)):
+            mine, scale = labels == j, theta[j][:, None]
+            pull = np.square(moving[:, None] * scale * (rest.items.rows.values - scale * there * center))
+            own, away = moving[:, None] * np.square(scale) * there, moving * np.maximum(distance[j], 0)
+            left = np.where(held - own > LEAST_LEFT * held, held - own, 0.0)
+            join[j], leave[mine] = away - over(pull, held + own).sum(axis=1), (away + over(pull, left).sum(axis=1))[mine]
+        return leave, join
+
+
+class PartialEuclidean(PartialSquares, MovingMeans):
+    """Frame: x − ref of what is there, with ref the mean of the numbers that are there."""
 
     @classmethod
     def of(cls, engine: Engine) -> Self:
@@ -151,7 +190,7 @@ class PartialEuclidean(Partial, MovingMeans):
         return stiff(halves(stats.sums)[1], mass) * directions, 2 * moments[0] / mass
 
 
-class PartialLine(Partial, MovingLines):
+class PartialLine(PartialSquares, MovingLines):
     """Frame: unit items as they are, and unit directions. Distances have the rounding of the items."""
 
     alike = "All items are equal up to their scale; to tell their scales apart, set scaling='none'."
@@ -162,9 +201,6 @@ class PartialLine(Partial, MovingLines):
         super().__init__(ref)
         self.origin = ref[None].copy()
         self.origin.flags.writeable = False
-
-    def _measure(self) -> PartialSquared:
-        return PartialSquared()
 
     @classmethod
     def of(cls, engine: Engine) -> Self:

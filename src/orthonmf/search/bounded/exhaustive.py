@@ -11,6 +11,9 @@ from ...passes.hard import Weights
 from ..partition import Partition, all_known, centered
 from .assigner import Bounded
 
+# For the best centres, which are far from where they begin; a pass over so few items is quick.
+CENTER_PASSES = 1000
+
 
 def best_of_all(engine: Engine, distortion: Moving, assigner: Bounded) -> Partition:
     """The best partition of few items.
@@ -33,7 +36,7 @@ def best_of_all(engine: Engine, distortion: Moving, assigner: Bounded) -> Partit
     for j, taken in enumerate(chosen[::-1]):
         labels[members[taken[rest]]] = j
         rest -= taken[rest]
-    return centered(engine, distortion, labels, np.repeat(distortion.origin, len(chosen), axis=0))
+    return centered(engine, distortion, labels, np.repeat(distortion.origin, len(chosen), axis=0), max_passes=CENTER_PASSES)
 
 
 def _charges(assigner: Bounded, n_items: int) -> Array:
