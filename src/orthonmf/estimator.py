@@ -116,6 +116,10 @@ class ONMF(CallbackSupport, Factorization):
         What is minimised: the squared differences of X and T C, or, for counts, Σ x log(x / y) − x + y with y = T C, which is half the
         deviance of counts that are Poisson. With scaling "item" each item is then its sum times a profile that adds up to one. Where no
         component has something that a sample has, 1e-9 of what all samples have of it stands for its zero.
+    missing : {"error", "ignore"}, default="error"
+        "ignore": NaN in X is a number that is missing, and everything is summed over those that are there; ``inverse_transform(transform(X))``
+        fills in the others. Every row and every column needs one. X is then an array, and a component has what all items together have
+        where none of its own has anything. Not for ``solver="cbf"``, and there is no lower bound.
     capacity : int, float, array-like or None, default=None
         Most items in a component: an int counts items, a float in (0, 1] is a fraction of them (rounded down), one value for all
         components or one for each. The bound is hard: it is never exceeded.
@@ -764,7 +768,7 @@ class ONMF(CallbackSupport, Factorization):
     def _checked(self, X: Any, *, at_once: bool = True) -> Any:
         """X with its values checked; on disk or in chunks it stays there if it is large. An array on disk may be checked as it is read."""
         if loss_of(self).partial:
-            return check_masked(X, type(self).__name__)
+            return check_masked(self._held(X), type(self).__name__)
         if in_chunks(X):
             return chunks_of(X, self.orthogonal, type(self).__name__)
         found = stored(X)
@@ -782,6 +786,16 @@ class ONMF(CallbackSupport, Factorization):
         else:
             found.watch(type(self).__name__)
         return found
+
+    def _held(self, X: Any) -> Any:
+        """X in memory, or mapped into it, where numbers may be missing."""
+        found = X if isinstance(X, np.ndarray) or in_chunks(X) else stored(X)
+        if in_chunks(X) or (isinstance(found, ON_DISK) and found.nbytes > FEW_BYTES):
+            raise InvalidInputError(
+                f"X is a {type(X).__name__}; with missing='ignore' expected an array in memory, or one that is mapped: "
+                "numpy.load(path, mmap_mode='r')."
+            )
+        return found.loaded() if isinstance(found, ON_DISK) else found
 
     @property
     def _layout(self) -> Layout:
