@@ -36,7 +36,9 @@ from .measure import PartialSquared, over
 TINY = float(np.finfo(float).tiny)
 # The best centre of few items: steps, and the relative fall of the cost below which they end.
 LEAST_STEPS, LEAST_FALL = 200, 1e-11
-# Below this share of what a component has of a dimension nothing is left of it but rounding.
+# Below this share of what a component has of a dimension nothing is left of it but rounding. And a dimension of which it has no more than
+# this share of what it has of others is as one that it has not: items that belong to it with a chance of 1e-30 would decide what it has
+# there, and of a direction that might be almost all.
 LEAST_LEFT = 1e-12
 
 
@@ -156,7 +158,8 @@ class PartialEuclidean(PartialSquares, MovingMeans):
         return resp, resp
 
     def center(self, sums: Array, mass: Array) -> Array:
-        return over(*halves(sums))
+        own, there = halves(sums)
+        return np.where(enough(there), over(own, there), 0.0)
 
     def retract(self, centers: Array) -> Array:
         return centers
@@ -241,7 +244,7 @@ class PartialLine(PartialSquares, MovingLines):
 
     def center(self, sums: Array, mass: Array) -> Array:
         own, there = halves(sums)
-        return self.retract(self.filled(over(own, there), there > 0))
+        return self.retract(self.filled(over(own, there), enough(there)))
 
     def retract(self, centers: Array) -> Array:
         size = np.sqrt(np.einsum("ij,ij->i", centers, centers))[:, None]
@@ -295,9 +298,14 @@ def seen(items: Items, vectors: Array, labels: Labels | None) -> Array:
     return items.rows.seen(vectors) if labels is None else items.rows.own_seen(vectors, labels)[None]
 
 
+def enough(there: Array) -> Array:
+    """Whether a component has enough of a dimension, by Σ q m, for a centre there."""
+    return there > LEAST_LEFT * there.max(axis=1, keepdims=True)
+
+
 def stiff(there: Array, mass: Array) -> Array:
     """Σ q m per mass; 1 where a component has nothing of a dimension, along which it does not give way."""
-    return np.where(there > 0, there / mass, 1.0)
+    return np.where(enough(there), there / mass, 1.0)
 
 
 def mean_there(engine: Engine) -> Array:

@@ -23,7 +23,7 @@ from ..passes.state import State, Stats
 from .base import Items, Pairs
 from .kullback_leibler import LEAST, CountMeans, CountProfiles
 from .measure import PartialDeviance, over
-from .partial import Partial, halves, mean_there, seen, stiff
+from .partial import Partial, enough, halves, mean_there, seen, stiff
 
 TINY = float(np.finfo(float).tiny)
 
@@ -70,7 +70,7 @@ class PartialPoisson(Partial, CountMeans):
 
     def center(self, sums: Array, mass: Array) -> Array:
         own, there = halves(sums)
-        return self.to_frame(self.filled(over(own, there), there > 0))
+        return self.to_frame(self.filled(over(own, there), enough(there)))
 
     def slope(self, state: State, stats: Stats) -> Array:
         # Σ q τ m y − 2 Σ q x̂ / y

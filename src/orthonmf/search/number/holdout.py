@@ -54,12 +54,12 @@ class _Held:
 
     @classmethod
     def of(cls, engine: Engine, seed: int) -> _Held:
-        """Of all items of a small engine for missing numbers; a row or a column that would have nothing left keeps what it has."""
+        """Of all items of a small engine for missing numbers; an item, or a dimension, that would have nothing left keeps what it has."""
         whole = slice(0, engine.n_items)
         raw = engine.rows(whole)
         values, there = raw.values.astype(np.float64), raw.there  # type: ignore[attr-defined]
         out = there & (np.random.default_rng(seed).random(there.shape) < SHARE)
-        out[~(there & ~out).any(axis=1)] = False
+        out[~(np.where(out, 0.0, values) > 0).any(axis=1)] = False
         out[:, ~(there & ~out).any(axis=0)] = False
         kept = there & ~out
         weight = block_weight(engine, whole)
@@ -101,7 +101,8 @@ def number_held_out(engine: Engine, distortion: Distortion, most: int, seed: int
         best, centers = int(np.argmin([each.sum() for each in errors])), part.centers
     answer = next(m for m, each in enumerate(errors, start=1) if _excess(each, errors[best]) <= 1)
     p_values = {m: float(ndtr(_excess(errors[m], errors[m - 1]))) for m in (answer - 1, answer) if 0 < m < len(errors)}
-    return Number(answer, p_values=p_values, at_most=best + 1 == answer == most)
+    unknown = np.full(most, np.nan)
+    return Number(answer, bic=unknown, agreement=unknown, p_values=p_values, at_most=best + 1 == answer == most)
 
 
 def _parted(engine: Engine, distortion: Distortion, before: Array, n_components: int, seed: int) -> Partition | None:
