@@ -26,7 +26,9 @@ from ._table import Column, Table
 from ._timing import alternating_seconds, machine
 
 KINDS = tuple(itertools.product(("frobenius", "kullback-leibler"), ("item", "none")))
-SHARES, SEEDS = (0.05, 0.2, 0.5), range(5)
+SHARES, SEEDS = (0.05, 0.2, 0.5), range(3)
+# Items, features, components.
+Size = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,9 @@ class Problem:
     scaling: str
 
     @classmethod
-    def of(cls, loss: str, scaling: str, seed: int, *, n: int = 400, p: int = 30, k: int = 5, noise: float = 0.5, level: float = 2.0) -> Problem:
+    def of(cls, loss: str, scaling: str, seed: int, size: Size = (400, 30, 5), *, noise: float = 0.5, level: float = 2.0) -> Problem:
         """Exponential components, of items of Gamma(5) sizes or one; normal noise of deviation ``noise``, or counts of mean ``level``."""
+        n, p, k = size
         rng = np.random.default_rng([seed, n, p, k])
         labels = np.arange(n) % k
         Y = rng.exponential(1.0, (k, p))[labels] * (rng.gamma(5.0, 0.2, (n, 1)) if scaling == "item" else 1.0)
@@ -117,10 +120,12 @@ def time() -> None:
     """Seconds of a fit with a tenth of the numbers missing, and of one with all of them."""
     print(machine())
     sizes = ((400, 30, 5), (2000, 50, 8), (400, 2000, 8), (20_000, 40, 8), (60_000, 40, 8))
-    table = Table((Column("loss", 16), Column("scaling", 7), Column("size", 16), *(Column(w, 9, ".3f") for w in ("complete", "10 %", "ratio"))))
+    table = Table(
+        (Column("loss", 16), Column("scaling", 7), Column("size", 16), *(Column(w, 9, ".3f") for w in ("complete", "10 %", "ratio")))
+    )
     table.header()
     for (n, p, k), (loss, scaling) in itertools.product(sizes, KINDS):
-        problem = Problem.of(loss, scaling, 0, n=n, p=p, k=k, noise=0.8, level=1.0)
+        problem = Problem.of(loss, scaling, 0, (n, p, k), noise=0.8, level=1.0)
         holed = problem.holed(0.1, 0)
         named = {"loss": loss, "scaling": scaling}
         complete, missing = alternating_seconds(

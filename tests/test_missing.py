@@ -88,7 +88,7 @@ def test_components_are_the_best_of_all(named, seed, capacity):
     best = min(sum(cost(labels == j) for j in range(3)) for labels in allowed)
     model = fit(X, named, capacity=capacity)
     # Centres are at rest where a step gains less than 1e-11 of the cost, and steps may gain ever less.
-    assert_allclose(model.reconstruction_err_ ** distortion.power, best, rtol=1e-4, atol=1e-12)
+    assert_allclose(model.reconstruction_err_**distortion.power, best, rtol=1e-4, atol=1e-12)
     assert capacity is None or model.counts_.max() <= capacity
 
 
@@ -225,7 +225,7 @@ def test_a_start_is_refined(named):
 
 class TestRefusals:
     def test_the_default_names_the_option(self):
-        with pytest.raises(InvalidInputError, match="NaN at row 0, column 1.*missing='ignore'"):
+        with pytest.raises(InvalidInputError, match=r"NaN at row 0, column 1.*missing='ignore'"):
             ONMF(1).fit([[1.0, np.nan]])
 
     @pytest.mark.parametrize(

@@ -117,9 +117,9 @@ class ONMF(CallbackSupport, Factorization):
         deviance of counts that are Poisson. With scaling "item" each item is then its sum times a profile that adds up to one. Where no
         component has something that a sample has, 1e-9 of what all samples have of it stands for its zero.
     missing : {"error", "ignore"}, default="error"
-        "ignore": NaN in X is a number that is missing, and everything is summed over those that are there; ``inverse_transform(transform(X))``
-        fills in the others. Every row and every column needs one. X is then an array, and a component has what all items together have
-        where none of its own has anything. Not for ``solver="cbf"``, and there is no lower bound.
+        "ignore": NaN in X is a number that is missing, and all sums are over those that are there. ``inverse_transform(transform(X))`` is X
+        with the others filled in. X is then an array in memory, of which every row and every column has a number. Where no item of a
+        component has one, the component is as all items together are. There is no lower bound, and ``solver="cbf"`` is refused.
     capacity : int, float, array-like or None, default=None
         Most items in a component: an int counts items, a float in (0, 1] is a fraction of them (rounded down), one value for all
         components or one for each. The bound is hard: it is never exceeded.

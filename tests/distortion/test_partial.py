@@ -1,4 +1,4 @@
-"""Losses over the numbers that are there: every formula against its definition, and against the complete losses where nothing is missing."""
+"""Losses over the numbers that are there: formulas against their definitions, and against the complete losses."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,9 @@ def case(seed, named, share=0.3):
     engine = build(X, rng.gamma(1.0, size=len(X)))
     distortion, items = framed(engine, named)
     means = rng.gamma(2.0, size=(3, X.shape[1])) * np.nanmean(X) / 2
-    state = State(0.7 / (1 if named[1] == "item" else np.nanmean(X)), distortion.to_frame(means), np.log(rng.dirichlet(np.ones(3))), (0, 1, 2))
+    state = State(
+        0.7 / (1 if named[1] == "item" else np.nanmean(X)), distortion.to_frame(means), np.log(rng.dirichlet(np.ones(3))), (0, 1, 2)
+    )
     return engine, distortion, items, state, X
 
 

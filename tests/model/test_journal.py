@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from orthonmf import ONMF
+from orthonmf.distortion.measure import Squared
 from orthonmf.engines import ThreadTeam, journal
 from orthonmf.engines.base import BLIND
 from orthonmf.engines.dense import DenseEngine
@@ -20,7 +21,6 @@ from orthonmf.model.records import Records, packed
 from orthonmf.passes.base import Found, host
 from orthonmf.passes.columns import Renamed
 from orthonmf.passes.hard import HardStats
-from orthonmf.distortion.measure import Squared
 from orthonmf.passes.raw import LabelSums, Scales
 
 from .test_checkpoint import FITS, Killed, _whole_slow, assert_same, data, slow_data, started

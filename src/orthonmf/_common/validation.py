@@ -95,7 +95,7 @@ def check_matrix(X: Any, *, sparse_format: str, estimator: str = "ONMF") -> Any:
 
 @own_arithmetic
 def check_masked(X: Any, estimator: str = "ONMF") -> Array:
-    """X as a float array whose NaN are missing numbers, at least one of which is there in each row, and the others as in ``check_matrix``."""
+    """X as a float array whose NaN are missing: of each row some number is there, and they are as in ``check_matrix``."""
     if isinstance(X, list | tuple):
         X = _converted(np.asarray, X)
     _check_kind(X)
@@ -104,9 +104,7 @@ def check_masked(X: Any, estimator: str = "ONMF") -> Array:
             "X is sparse, and what a sparse matrix does not store is 0, not missing. Pass an array in which NaN is what is missing, or "
             "missing='error'."
         )
-    found: Array = _converted(
-        check_array, X, dtype=(np.float64, np.float32), ensure_all_finite=False, estimator=estimator, input_name="X"
-    )
+    found: Array = _converted(check_array, X, dtype=(np.float64, np.float32), ensure_all_finite=False, estimator=estimator, input_name="X")
     check_values(found, "row {0}, column {1}".format, estimator, missing=True)
     check_present(found, axis=1)
     return found

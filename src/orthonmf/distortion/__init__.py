@@ -44,4 +44,18 @@ def loss_of(model: object) -> type[Distortion]:
     return MISSING[getattr(model, "missing", "error")][named]
 
 
-__all__ = ["MISSING", "REGISTRY", "Distortion", "Euclidean", "Items", "Line", "Pairs", "Poisson", "Profile", "loss_of", "losses", "scalings"]
+__all__ = [
+    "MISSING",
+    "PARTIAL",
+    "REGISTRY",
+    "Distortion",
+    "Euclidean",
+    "Items",
+    "Line",
+    "Pairs",
+    "Poisson",
+    "Profile",
+    "loss_of",
+    "losses",
+    "scalings",
+]

@@ -245,8 +245,8 @@ class Moving(Distortion, ABC):
     def exact_moves(self, points: Array, weight: Array, moving: Array, labels: Labels, distance: Array) -> tuple[Array, Array] | None:
         """What each of few items saves by leaving (n,) and costs by joining (k, n), exactly; None where ``leave`` and ``join`` are exact.
 
-        ``points`` is what is ``known`` of them, ``moving`` the weight that moves with an item, ``distance`` (k, n) that to the best centres of
-        ``labels``.
+        ``points`` is what is ``known`` of them, ``moving`` the weight that moves with an item, ``distance`` (k, n) that to the best
+        centres of ``labels``.
         """
         return None
 

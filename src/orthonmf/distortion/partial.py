@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
 from .._common.typing import Array, Labels
-from ..engines.base import Engine, RawRows, as_partial
+from ..engines.base import Engine, PartialFrame, RawRows, as_partial
 from ..engines.masked import MaskedRawRows
 from ..passes.raw import Presence, PresenceSums
 from ..passes.state import State, Stats
@@ -45,12 +45,13 @@ LEAST_LEFT = 1e-12
 class Partial(Splitting, Moving, ABC):
     """What losses over the numbers that are there have in common."""
 
+    ability = "numbers that may be missing"
     partial = True
     flat = False
 
     def sums(self, items: Items, resp: Array, inner: Array) -> Array:
         of_items, of_dims = self._parts(resp, inner)
-        return np.hstack([items.rows.tdot(of_items), items.rows.tseen(of_dims)])
+        return np.hstack([framed(items).tdot(of_items), framed(items).tseen(of_dims)])
 
     @abstractmethod
     def _parts(self, resp: Array, inner: Array) -> tuple[Array, Array]:
@@ -65,11 +66,11 @@ class Partial(Splitting, Moving, ABC):
 
     def known(self, items: Items, index: Any) -> Array:
         # What is there, and where.
-        return np.hstack([np.atleast_2d(part) for part in (self._data(items)[index], items.rows.there[index])])
+        return np.hstack([np.atleast_2d(part) for part in (self._data(items)[index], framed(items).there[index])])
 
     def _data(self, items: Items) -> Array:
         """What is there of items, in the coordinates of the data."""
-        return items.rows.values
+        return framed(items).values
 
     def least_cost(self, points: Array, weight: Array) -> float:
         return float(self._rested(points, weight, np.zeros(len(points), dtype=np.intp)).cost.sum())
@@ -116,7 +117,7 @@ class PartialSquares(Partial, ABC):
         leave, join, theta = np.zeros(len(points)), np.zeros(distance.shape), rest.pairs.inner if self.scaled else np.ones(distance.shape)
         for j, (center, held) in enumerate(zip(rest.centers, halves(rest.sums)[1], strict=True)):
             mine, scale = labels == j, theta[j][:, None]
-            pull = np.square(moving[:, None] * scale * (rest.items.rows.values - scale * there * center))
+            pull = np.square(moving[:, None] * scale * (framed(rest.items).values - scale * there * center))
             own, away = moving[:, None] * np.square(scale) * there, moving * np.maximum(distance[j], 0)
             left = np.where(held - own > LEAST_LEFT * held, held - own, 0.0)
             join[j], leave[mine] = away - over(pull, held + own).sum(axis=1), (away + over(pull, left).sum(axis=1))[mine]
@@ -135,10 +136,10 @@ class PartialEuclidean(PartialSquares, MovingMeans):
         return Items(rows, weight, rows.sqnorms(), weight, self)
 
     def _data(self, items: Items) -> Array:
-        return items.rows.values + items.rows.there * self.ref
+        return framed(items).values + framed(items).there * self.ref
 
     def points(self, items: Items, index: Any) -> Array:
-        return np.atleast_2d(items.rows.take(index))
+        return np.atleast_2d(framed(items).take(index))
 
     def to_data(self, centers: Array) -> Array:
         return centers + self.ref
@@ -176,7 +177,8 @@ class PartialEuclidean(PartialSquares, MovingMeans):
 
     def projections(self, items: Items, centers: Array, directions: Array) -> Array:
         # Σ_M (x − y) ψ and Σ_M ψ²
-        return np.stack([items.rows.dot(directions) - items.rows.seen(centers * directions), items.rows.seen(np.square(directions))])
+        rows = framed(items)
+        return np.stack([rows.dot(directions) - rows.seen(centers * directions), rows.seen(np.square(directions))])
 
     def change(self, inner: Array, projections: Array, step: Array, centers: Array, directions: Array) -> Array:
         along, reach = projections
@@ -184,7 +186,7 @@ class PartialEuclidean(PartialSquares, MovingMeans):
 
     def moments(self, items: Items, resp: Array, pairs: Pairs, centers: Array, directions: Array) -> Array:
         weighted = resp * self.projections(items, centers, directions)[0]
-        spread = items.rows.tdot(weighted) - items.rows.tseen(weighted) * centers
+        spread = framed(items).tdot(weighted) - framed(items).tseen(weighted) * centers
         return np.stack([spread, np.zeros_like(spread)])
 
     def pencil(self, stats: Stats, centers: Array, directions: Array, moments: Array) -> tuple[Array, Array]:
@@ -219,7 +221,7 @@ class PartialLine(PartialSquares, MovingLines):
         return Items(rows, own, own, weight * sq, self)
 
     def points(self, items: Items, index: Any) -> Array:
-        values, there = (np.atleast_2d(part[index]) for part in (items.rows.values, items.rows.there))
+        values, there = (np.atleast_2d(part[index]) for part in (framed(items).values, framed(items).there))
         return self.retract(self.filled(values, there > 0))
 
     def to_data(self, centers: Array) -> Array:
@@ -265,7 +267,7 @@ class PartialLine(PartialSquares, MovingLines):
     def projections(self, items: Items, centers: Array, directions: Array) -> Array:
         # x̂·ψ, Σ_M u ψ, Σ_M ψ² and Σ_M u²
         ways = (centers * directions, np.square(directions), np.square(centers))
-        return np.stack([items.rows.dot(directions), *(items.rows.seen(way) for way in ways)])
+        return np.stack([framed(items).dot(directions), *(framed(items).seen(way) for way in ways)])
 
     def change(self, inner: Array, projections: Array, step: Array, centers: Array, directions: Array) -> Array:
         # (x̂·u)² / Σ_M u² of u, less that of u + tψ
@@ -278,8 +280,8 @@ class PartialLine(PartialSquares, MovingLines):
         theta = pairs.inner
         turn = over(resp * (along - 2 * theta * cross), reach)
         pull = resp * np.square(theta) * (along - theta * cross)
-        first = items.rows.tdot(turn) - 2 * items.rows.tseen(turn * theta) * centers
-        return np.stack([first, items.rows.tdot(pull) - items.rows.tseen(pull * theta) * centers])
+        first = framed(items).tdot(turn) - 2 * framed(items).tseen(turn * theta) * centers
+        return np.stack([first, framed(items).tdot(pull) - framed(items).tseen(pull * theta) * centers])
 
     def pencil(self, stats: Stats, centers: Array, directions: Array, moments: Array) -> tuple[Array, Array]:
         mass = np.maximum(stats.mass, TINY)[:, None]
@@ -293,9 +295,14 @@ def halves(sums: Array) -> tuple[Array, Array]:
     return sums[:, :n_dims], sums[:, n_dims:]
 
 
+def framed(items: Items) -> PartialFrame:
+    """What a block has, and where."""
+    return cast(PartialFrame, items.rows)
+
+
 def seen(items: Items, vectors: Array, labels: Labels | None) -> Array:
     """Σ_M of the vectors (k, n_dims), as ``Items.products``."""
-    return items.rows.seen(vectors) if labels is None else items.rows.own_seen(vectors, labels)[None]
+    return framed(items).seen(vectors) if labels is None else framed(items).own_seen(vectors, labels)[None]
 
 
 def enough(there: Array) -> Array:

@@ -23,7 +23,7 @@ from ..passes.state import State, Stats
 from .base import Items, Pairs
 from .kullback_leibler import LEAST, CountMeans, CountProfiles
 from .measure import PartialDeviance, over
-from .partial import Partial, enough, halves, mean_there, seen, stiff
+from .partial import Partial, enough, framed, halves, mean_there, seen, stiff
 
 TINY = float(np.finfo(float).tiny)
 
@@ -50,7 +50,7 @@ class PartialPoisson(Partial, CountMeans):
         return as_partial(raw).present(None, np.zeros(len(self.ref)))
 
     def points(self, items: Items, index: Any) -> Array:
-        values, there = (np.atleast_2d(part[index]) for part in (items.rows.values, items.rows.there))
+        values, there = (np.atleast_2d(part[index]) for part in (framed(items).values, framed(items).there))
         return self.to_frame(self.filled(values, there > 0))
 
     def filled(self, means: Array, there: Array) -> Array:
@@ -78,7 +78,7 @@ class PartialPoisson(Partial, CountMeans):
         return self.tangent(there * state.centers - 2 * own * self._inverse(state.centers), state.centers)
 
     def projections(self, items: Items, centers: Array, directions: Array) -> Any:
-        return Tilted(items.rows.dot(2 * directions * self._inverse(centers)), items.rows)
+        return Tilted(framed(items).dot(2 * directions * self._inverse(centers)), framed(items))
 
     def change(self, inner: Array, projections: Any, step: Array, centers: Array, directions: Array) -> Array:
         # −t x·η + Σ_M c (e^{tη} − 1)
@@ -96,10 +96,10 @@ class PartialPoisson(Partial, CountMeans):
     def moments(self, items: Items, resp: Array, pairs: Pairs, centers: Array, directions: Array) -> Array:
         # Σ q τ² Σ_M(y ψ) m, and Σ q a v with a = v·ψ
         inverse, tau = self._inverse(centers), self._sizes(pairs.inner)
-        within = tau * items.rows.seen(centers * directions)
-        weighted = resp * (items.rows.dot(directions * inverse) - within / 2)
-        spread = items.rows.tdot(weighted) * inverse - items.rows.tseen(weighted * tau) * centers / 2
-        return np.stack([items.rows.tseen(resp * tau * within), spread])
+        within = tau * framed(items).seen(centers * directions)
+        weighted = resp * (framed(items).dot(directions * inverse) - within / 2)
+        spread = framed(items).tdot(weighted) * inverse - framed(items).tseen(weighted * tau) * centers / 2
+        return np.stack([framed(items).tseen(resp * tau * within), spread])
 
     def pencil(self, stats: Stats, centers: Array, directions: Array, moments: Array) -> tuple[Array, Array]:
         mass = np.maximum(stats.mass, TINY)[:, None]
@@ -109,20 +109,20 @@ class PartialPoisson(Partial, CountMeans):
     # in every dimension: joining then costs no less than is said, and leaving saves no less.
 
     def join(self, items: Items, pairs: Pairs, centers: Array, mass: Array, cost: Array) -> Array:
-        heavy, within = np.where(mass > 0, mass, 1.0)[:, None], items.rows.seen(self._floored(centers))
+        heavy, within = np.where(mass > 0, mass, 1.0)[:, None], framed(items).seen(self._floored(centers))
         weight, size = items.weight * self._sizes(pairs.inner), self._counted(items, within)
         own = weight * (self._unscaled(pairs, within) + size - within)
-        stirred = items.rows.growth(items.weight, heavy * self._floored(centers))
+        stirred = framed(items).growth(items.weight, heavy * self._floored(centers))
         rise = own + (weight * size + heavy * within) * np.log1p(weight / heavy) - stirred
         return np.where(mass[:, None] > 0, np.maximum(rise, 0), 0.0)
 
     def leave(self, items: Items, pairs: Pairs, labels: Labels, centers: Array, mass: Array, cost: Array) -> Array:
-        heavy, within, own = np.where(mass > 0, mass, 1.0)[labels], items.rows.own_seen(self._floored(centers), labels), pairs.of(labels)
+        heavy, within, own = np.where(mass > 0, mass, 1.0)[labels], framed(items).own_seen(self._floored(centers), labels), pairs.of(labels)
         weight, size = items.weight * self._sizes(own.inner)[0], self._counted(items, within)
         # An item alone in its component leaves nothing behind.
         rest = np.maximum(1 - weight / heavy, 1e-12)
         floored = np.where(mass > 0, mass, 1.0)[:, None] * self._floored(centers)
-        stirred = items.rows.growth(-items.weight, floored, labels)
+        stirred = framed(items).growth(-items.weight, floored, labels)
         fall = weight * (self._unscaled(own, within)[0] + size - within) - (heavy * within - weight * size) * np.log(rest) + stirred
         return np.minimum(np.maximum(fall, 0), cost[labels])
 
@@ -156,7 +156,7 @@ class PartialProfile(PartialPoisson, CountProfiles):
         # d(x̂‖c) = d(x̂‖g) − x̂·log(c/g) + log(Σ_M c / Σ_M g)
         inner = items.products(self._logarithms(centers)[0], labels)
         within = seen(items, self._floored(centers), labels)
-        return Pairs(items.sq - inner + items.along * np.log(within / items.rows.seen(self.ref[None])), 1 / within)
+        return Pairs(items.sq - inner + items.along * np.log(within / framed(items).seen(self.ref[None])), 1 / within)
 
     def _parts(self, resp: Array, inner: Array) -> tuple[Array, Array]:
         return resp, resp * inner

@@ -125,6 +125,14 @@ def as_counts(raw: RawRows) -> CountRows:
 class PartialFrame(Rows, Protocol):
     """Items of one block in a frame, 0 where they are missing, in float64: with what those dimensions add up to that are there."""
 
+    @property
+    def values(self) -> Array:
+        """The items, (block, n_dims)."""
+
+    @property
+    def there(self) -> Array:
+        """1 where they are there, and else 0, (block, n_dims)."""
+
     def seen(self, vectors: Array) -> Array:
         """Σ of ``vectors`` (k, n_dims) over the dimensions that each item has: shape (k, block)."""
 

@@ -18,7 +18,9 @@ import scipy.sparse as sp
 
 from .._common.typing import Array, Labels
 from ..distortion import Distortion
+from ..distortion.base import having
 from ..distortion.measure import over
+from ..distortion.partial import Partial
 from ..engines.base import BLIND, Engine, doubled
 from ..passes.base import host
 from ..passes.columns import Belongings, ByLabel, Converted, Relabelled, Renamed, Sizes
@@ -158,7 +160,7 @@ class Factors:
         nonzeros = int(np.count_nonzero(self.components, axis=0).max(initial=0))
         centers = mapped / size[:, None]
         if self.loss.partial:
-            centers = self.loss.of(engine).filled(centers, there > 0)
+            centers = having(self.loss.of(engine), Partial, "A component without a number").filled(centers, there > 0)
         return Claim(labels, values * size[labels], centers, nonzeros, self._eps(engine), summed=True)
 
 
@@ -215,9 +217,7 @@ def sizes(engine: Engine, labels: Any, n_components: int) -> Labels:
     return found.sizes
 
 
-def _label_sums(
-    engine: Engine, work: type[LabelSums] | type[LabelPresence], values: Array, labels: Labels, n_components: int
-) -> Array:
+def _label_sums(engine: Engine, work: type[LabelSums] | type[LabelPresence], values: Array, labels: Labels, n_components: int) -> Array:
     """Σ values_i x_i over the items of each component, or Σ values_i over those that have each dimension, shape (n_components, n_dims)."""
     columns = {"labels": engine.hold(labels), "values": engine.hold(values)}
     total: Sums = doubled(engine).run(None, work(n_components, engine.n_dims), columns).total

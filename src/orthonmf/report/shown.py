@@ -11,8 +11,8 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 
 from .._common.typing import Labels
-from ..engines.threads import ThreadTeam
 from ..distortion import loss_of
+from ..engines.threads import ThreadTeam
 from ..exceptions import InvalidInputError
 from ..sources import ON_DISK, is_chunked
 from .words import noun

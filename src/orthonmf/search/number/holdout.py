@@ -62,9 +62,8 @@ class _Held:
         out[~(np.where(out, 0.0, values) > 0).any(axis=1)] = False
         out[:, ~(there & ~out).any(axis=0)] = False
         kept = there & ~out
-        weight = block_weight(engine, whole)
-        parts = (MaskedRawRows(np.where(part, values, 0.0), part) for part in (kept, out))
-        return cls(in_memory(engine, np.where(kept, values, np.nan), engine.weight), *parts, weight)
+        rest, away = (MaskedRawRows(np.where(part, values, 0.0), part) for part in (kept, out))
+        return cls(in_memory(engine, np.where(kept, values, np.nan), engine.weight), rest, away, block_weight(engine, whole))
 
     def errors(self, distortion: Distortion, part: Partition) -> Array:
         """What the components of a partition say wrongly of what was held out, of every item."""
