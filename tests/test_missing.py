@@ -253,6 +253,18 @@ class TestRefusals:
         with pytest.raises(InvalidInputError, match=complaint):
             ONMF(1, missing="ignore").fit(X)
 
+    def test_chunks_and_matrices_on_disk_that_are_large(self, monkeypatch, tmp_path):
+        X = np.where(np.eye(6) > 0, np.nan, 1.0)
+        np.save(tmp_path / "x.npy", X)
+        mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+        assert_array_equal(ONMF(1, missing="ignore").fit(mapped).labels_, np.zeros(6))
+        assert_array_equal(ONMF(1, missing="ignore").fit(tmp_path / "x.npy").labels_, np.zeros(6))
+        monkeypatch.setattr("orthonmf.estimator.FEW_BYTES", 10)
+        with pytest.raises(InvalidInputError, match="expected an array in memory"):
+            ONMF(1, missing="ignore").fit(tmp_path / "x.npy")
+        with pytest.raises(InvalidInputError, match="expected an array in memory"):
+            ONMF(1, missing="ignore").fit(pytest.importorskip("dask.array").from_array(X))
+
     def test_an_unknown_word(self):
         with pytest.raises(InvalidInputError, match="missing='skip' is not known; expected one of 'error', 'ignore'"):
             ONMF(1, missing="skip").fit([[1.0]])

@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any, Self, cast
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
@@ -35,6 +36,7 @@ from .distortion import MISSING, Distortion, loss_of, losses, scalings
 from .engines import REGISTRY as ENGINES
 from .engines import Engine, ThreadTeam
 from .engines.base import digest
+from .engines.given import copy_of, in_kind, is_tensor, of_arrays, of_tensors, shared, taken
 from .engines.layout import MASKED, Layout
 from .engines.threads import TimeLimitReached
 from .exceptions import DistributedFitError, InfeasibleCapacityError, InvalidInputError, ModelFormatError, NothingStandsOutWarning
@@ -367,6 +369,8 @@ class ONMF(CallbackSupport, Factorization):
                 if result.status is Status.INTERRUPTED:
                     self.save(Path(cast(str, self.checkpoint)) / PARTIAL)
                     raise KeyboardInterrupt
+        if is_tensor(given):
+            of_tensors(self, given.device)
         self._warn(result)
         return self
 
@@ -417,9 +421,15 @@ class ONMF(CallbackSupport, Factorization):
                [6.   , 0.   ]])
         """
         self.fit(X, sample_weight=sample_weight, item_size=item_size)
-        if self.orthogonal == "features" or self._gathered is not self:
+        if self.orthogonal == "features" or self._far:
             return self.transform(X)
-        return one_per_row(self.scale_, self.labels_, self.n_components_, sparse=self.sparse_output, dtype=self.scale_.dtype)
+        return self._transformed(X)
+
+    @in_kind
+    def _transformed(self, X: Any) -> Any:
+        """T of the data of the fit."""
+        scale, labels = (np.asarray(values.cpu()) if is_tensor(values) else values for values in (self.scale_, self.labels_))
+        return one_per_row(scale, labels, self.n_components_, sparse=self.sparse_output, dtype=scale.dtype)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None, item_size: Any = None) -> Labels:
         """Factorise X and return ``labels_``.
@@ -448,6 +458,7 @@ class ONMF(CallbackSupport, Factorization):
     # -- using ------------------------------------------------------------------------------------------------------------------
 
     @own_arithmetic
+    @in_kind
     def transform(self, X: Any) -> Any:
         """T for new samples.
 
@@ -481,6 +492,7 @@ class ONMF(CallbackSupport, Factorization):
         return one_per_row(assigned.scale, assigned.labels, self.n_components_, sparse=self.sparse_output, dtype=X.dtype)
 
     @available_if(_assigns_samples)
+    @in_kind
     def predict(self, X: Any) -> Labels:
         """The nearest component of each sample.
 
@@ -506,6 +518,7 @@ class ONMF(CallbackSupport, Factorization):
         return self._nearest(self._checked_again(X))
 
     @available_if(_assigns_samples)
+    @in_kind
     def predict_proba(self, X: Any) -> Array:
         """How probable each component is for each sample, seen as drawn from equally wide components of unequal size.
 
@@ -566,14 +579,17 @@ class ONMF(CallbackSupport, Factorization):
 
     def _nearest(self, X: Any) -> Labels:
         with ThreadTeam(self.n_jobs) as team, closing(team):
-            return host(self._factors.nearest(self._layout.build(X, None, team)))
+            engine = self._layout.build(X, None, team)
+            return engine.shown(self._factors.nearest(engine), np.intp)
 
     def _assigned(self, X: Any) -> Assigned:
         with ThreadTeam(self.n_jobs) as team, closing(team):
-            found = self._factors.assign(self._layout.build(X, None, team))
-            return Assigned(host(found.labels), host(found.scale))
+            engine = self._layout.build(X, None, team)
+            found = self._factors.assign(engine)
+            return Assigned(engine.shown(found.labels, np.intp), engine.shown(found.scale, np.float64))
 
     @available_if(_assigns_samples)
+    @in_kind
     def assign(self, X: Any, capacity: Any = None, min_size: Any = None) -> Labels:
         """The optimal assignment of new samples under bounds on how many of them each component may take.
 
@@ -610,6 +626,7 @@ class ONMF(CallbackSupport, Factorization):
             centers = distortion.to_frame(factors.sample_centers(engine))
             return Bounded(engine, distortion, bounds, least=0).assign(centers, None)[0]
 
+    @in_kind
     def score(self, X: Any, y: Any = None) -> float:
         """−‖X − T C‖_F with T = transform(X), or minus the divergence of X from T C, half the deviance: higher is better.
 
@@ -745,12 +762,16 @@ class ONMF(CallbackSupport, Factorization):
     @property
     def _gathered(self) -> ONMF:
         """The same with what it says of every item as arrays of this process; itself, where they are."""
-        far = {name: getattr(self, name) for name in OF_ITEMS if in_chunks(getattr(self, name, None))}
-        if not far:
-            return self
-        other = clone(self)
-        other.__dict__.update({**self.__dict__, **{name: np.asarray(values) for name, values in far.items()}})
+        if not self._far:
+            return of_arrays(self)
+        other = copy_of(self)
+        other.__dict__.update({name: np.asarray(values) for name, values in self._far.items()})
         return other
+
+    @property
+    def _far(self) -> dict[str, Any]:
+        """What it says of every item that lies with a cluster."""
+        return {name: getattr(self, name) for name in OF_ITEMS if in_chunks(getattr(self, name, None))}
 
     def __getstate__(self) -> dict[str, Any]:
         # Elsewhere there may be no cluster, and no X.
@@ -771,6 +792,8 @@ class ONMF(CallbackSupport, Factorization):
             return check_masked(self._held(X), type(self).__name__)
         if in_chunks(X):
             return chunks_of(X, self.orthogonal, type(self).__name__)
+        if is_tensor(X) and not isinstance(X := taken(X, self.engine, type(self).__name__), np.ndarray) and not issparse(X):
+            return X
         found = stored(X)
         if not isinstance(found, ON_DISK):
             return super()._checked(found)
@@ -789,8 +812,10 @@ class ONMF(CallbackSupport, Factorization):
 
     def _held(self, X: Any) -> Any:
         """X in memory, or mapped into it, where numbers may be missing."""
-        found = X if isinstance(X, np.ndarray) or in_chunks(X) else stored(X)
-        if in_chunks(X) or (isinstance(found, ON_DISK) and found.nbytes > FEW_BYTES):
+        X = shared(X) if is_tensor(X) and X.device.type == "cpu" else X
+        far = in_chunks(X) or is_tensor(X)
+        found = X if isinstance(X, np.ndarray) or far else stored(X)
+        if far or (isinstance(found, ON_DISK) and found.nbytes > FEW_BYTES):
             raise InvalidInputError(
                 f"X is a {type(X).__name__}; with missing='ignore' expected an array in memory, or one that is mapped: "
                 "numpy.load(path, mmap_mode='r')."
@@ -928,7 +953,7 @@ class ONMF(CallbackSupport, Factorization):
             )
         if result.status is not Status.CONVERGED:
             warnings.warn(f"ONMF did not converge. {result.sentences}", ConvergenceWarning, stacklevel=3)
-        if result.number is not None and result.number.answer == 1 < self.labels_.size:
+        if result.number is not None and result.number.answer == 1 < len(self.labels_):
             warnings.warn(result.number.sentence, NothingStandsOutWarning, stacklevel=3)
 
     # -- storing ----------------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ REGISTRY = {
     "dense": "orthonmf.engines.dense:DenseEngine",
     "masked": "orthonmf.engines.masked:MaskedEngine",
     "sparse": "orthonmf.engines.sparse:SparseEngine",
+    "torch": "orthonmf.engines.torch:TorchEngine",
 }
 
 

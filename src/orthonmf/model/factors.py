@@ -34,9 +34,10 @@ def one_per_row(values: Array, labels: Labels, n_components: int, *, sparse: boo
     """The (n_items, n_components) matrix with ``values`` at ``labels`` and nothing else."""
     n_items = len(labels)
     if sparse:
-        return sp.csr_array((values.astype(dtype), labels, np.arange(n_items + 1)), shape=(n_items, n_components))
-    matrix = np.zeros((n_items, n_components), dtype=dtype)
-    matrix[np.arange(n_items), labels] = values
+        parts = np.asarray(values.astype(dtype)), np.asarray(labels), np.arange(n_items + 1)
+        return sp.csr_array(parts, shape=(n_items, n_components))
+    matrix = np.zeros((n_items, n_components), dtype=dtype, like=values)
+    matrix[np.arange(n_items, like=labels), labels] = values
     return matrix
 
 
@@ -107,7 +108,7 @@ class Factors:
         """
         dual = _dual(self.components, self.loss)
         if not self.loss.partial:
-            return np.asarray(X @ dual.T)
+            return X @ dual.T
         there = ~np.isnan(X)
         known = np.where(there, X, X.dtype.type(0))
         level = known.sum(axis=1) / there.sum(axis=1)

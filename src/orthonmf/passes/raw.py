@@ -132,7 +132,7 @@ class Digest:
     def __call__(self, items: Raw, columns: Columns) -> Found:
         keys, place = items.rows.keys(), columns[INDEX].astype(np.uint64) + np.uint64(1)
         mixed = [_mixed(keys + place * factor) for factor in DIGEST_FACTORS]
-        return Found(DigestSums(len(items.rows), np.array([each.sum(dtype=np.uint64) for each in mixed])))
+        return Found(DigestSums(len(items.rows), np.stack([each.sum(dtype=np.uint64) for each in mixed])))
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class LabelSums:
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
         rows = items.rows.framed(None, None, np.zeros(self.n_dims))
-        return Found(Sums(len(items.rows), np.asarray(rows.tdot(_by_label(columns, self.n_components)), dtype=np.float64)))
+        return Found(Sums(len(items.rows), rows.tdot(_by_label(columns, self.n_components)).astype(np.float64, copy=False)))
 
 
 @dataclass(frozen=True)
@@ -213,8 +213,8 @@ class LabelPresence:
 def _by_label(columns: Columns, n_components: int) -> Array:
     """The values of items in the row of their label, (n_components, block)."""
     labels = columns["labels"]
-    weights = np.zeros((n_components, len(labels)))
-    weights[labels, np.arange(len(labels))] = columns["values"]
+    weights = np.zeros((n_components, len(labels)), like=columns["values"])
+    weights[labels, np.arange(len(labels), like=labels)] = columns["values"]
     return weights
 
 
@@ -240,7 +240,7 @@ class Pearson:
     reads: ClassVar = ("labels",)
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
-        scale = items.rows.sums() if self.frame.scaled else np.ones(len(items.rows))
+        scale = items.rows.sums() if self.frame.scaled else np.ones(len(items.rows), like=items.weight)
         found = items.rows.pearson(scale, columns["labels"], self.components, self.frame.measure.least)
         return Found(Scalar(len(items.rows), float(items.weight @ found)))
 
@@ -253,7 +253,7 @@ class UnitWeight:
     reads: ClassVar = ()
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
-        return Found(Count(len(items.rows)), {"weight": self.frame.items(items.rows, np.ones(len(items.rows))).weight})
+        return Found(Count(len(items.rows)), {"weight": self.frame.items(items.rows, np.ones(len(items.rows), like=items.weight)).weight})
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ class Subspace:
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
         rows = items.rows.framed(None, None, self.about)
-        return Found(Sums(len(items.rows), np.asarray(rows.tdot(rows.dot(self.vectors) * items.weight), dtype=np.float64)))
+        return Found(Sums(len(items.rows), rows.tdot(rows.dot(self.vectors) * items.weight).astype(np.float64, copy=False)))
 
 
 @dataclass(frozen=True)
