@@ -80,8 +80,8 @@ def test_standard_input_that_is_no_matrix(monkeypatch, capfd):
     given(monkeypatch, "a,b\n1,NA\n")
     assert main(["rank", "-"]) == 2
     assert refused(capfd) == (
-        "orthonmf: standard input: line 2, column 2 ('b') is 'NA': a missing value. Fill it, with 0 if that is meant, or leave out its "
-        "line, or its column with --drop b.\n"
+        "orthonmf: standard input: line 2, column 2 ('b') is 'NA': a missing value. Fill it, with 0 if that is meant, or fit what is "
+        "there (on the command line, --missing ignore), or leave out its line, or its column with --drop b.\n"
     )
 
 

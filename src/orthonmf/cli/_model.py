@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._common.memory import free_bytes
 from .._common.typing import Array, Labels
-from .._common.validation import check_matrix
+from .._common.validation import check_masked, check_matrix
+from ..distortion import loss_of
 from ..estimator import ONMF
 from ..exceptions import InvalidInputError, NothingStandsOutWarning
 from ..io import Data
@@ -92,7 +94,7 @@ def prepared(model: ONMF, data: Data, normalize: str | None) -> Data:
             raise InvalidInputError(f"--normalize {normalize} needs data in memory, which has no room for them; prepare the file first.")
         return data
     if normalize is not None:
-        model._preparation, X = Preparation.of(normalize, check_matrix(data.X, sparse_format="csr"))
+        model._preparation, X = Preparation.of(normalize, _checked(model, data.X))
         return replace(data, X=X)
     squares = model.loss == "frobenius"  # counts have one unit, and large ones do not decide alone
     if squares and (sentence := uneven(data.X, data.column_names, "--normalize max, or std")) is not None:
@@ -138,10 +140,15 @@ def matched(model: ONMF, data: Data, where: str) -> Data:
         raise InvalidInputError(
             f"{where} has {data.X.shape[1]} columns of numbers, the model was fitted on {model.n_features_in_}; keep those of the fit."
         )
-    check_numbers(data)
+    check_numbers(data, missing=loss_of(model).partial)
     if model._preparation is None:
         return data
-    return replace(data, X=model._preparation(check_matrix(data.X, sparse_format="csr")))
+    return replace(data, X=model._preparation(_checked(model, data.X)))
+
+
+def _checked(model: ONMF, X: Any) -> Any:
+    """Numbers that may be prepared for a model."""
+    return check_masked(X) if loss_of(model).partial else check_matrix(X, sparse_format="csr")
 
 
 def _in_order(data: Data, known: list[str], where: str) -> Data:
