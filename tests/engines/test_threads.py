@@ -116,7 +116,7 @@ def test_few_answers_wait_for_a_slow_one():
 
     with ThreadTeam(3) as team:
         assert list(team.map(task, range(200))) == list(range(200))
-    assert begun.index("answered") <= 3 * threads.AHEAD
+    assert begun.index("answered") <= 3 * threads.ANSWERS_AHEAD
 
 
 @pytest.mark.parametrize("work", WORKS)

@@ -69,7 +69,7 @@ class TorchEngine(DenseEngine):
 
     # -- items ------------------------------------------------------------------------------------------------------------------
 
-    def block_weight(self, where: slice) -> Any:
+    def _block_weight(self, where: slice) -> Any:
         if self.weight is None:
             return Tensor(torch.ones(where.stop - where.start, dtype=torch.float64, device=self.device))
         known, held = self._sent_weight
@@ -191,7 +191,7 @@ class TorchEngine(DenseEngine):
         before, sight = self._kept.get((None, -1), (None, None))
         if before is not frame:
             framed = imported("orthonmf.engines.fused:framed")
-            blocks = [framed(frame.items(self.rows(where), self.block_weight(where)), self.shift) for where in self.slices]
+            blocks = [framed(frame.items(self.rows(where), self._block_weight(where)), self.shift) for where in self.slices]
             sight = imported("orthonmf.engines.fused:sight")(frame, blocks)
             self._kept[None, -1] = frame, sight
         return sight
