@@ -19,8 +19,12 @@ help: ## list the targets
 
 setup: $(STAMP) ## create .venv with the package (editable) and everything the tests need
 
+# The build of torch that tests take; empty is none, and its tests are skipped (CI asks for them). On a machine without a GPU: a CPU build.
+TORCH ?=
+
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
+	$(if $(TORCH),$(PY) -m pip install --quiet '$(TORCH)')
 	$(PY) -m pip install --quiet --editable '.[test]'
 	touch $@
 
@@ -51,13 +55,12 @@ test: $(STAMP) ## run the tests
 test-full: $(STAMP) ## run the tests with their long versions (about an hour on two cores)
 	$(PY) -m pytest -n 2 --dist worksteal
 
-# BERTopic asks for torch: `make recipes TORCH=...` names another build, for example one without a GPU.
-TORCH ?= torch
+# BERTopic asks for torch: `make recipes TORCH=...` names another build than the newest, for example one without a GPU.
 RECIPES := .venv-recipes
 
 $(RECIPES)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(RECIPES)
-	$(RECIPES)/bin/python -m pip install --quiet $(TORCH)
+	$(RECIPES)/bin/python -m pip install --quiet '$(or $(TORCH),torch)'
 	$(RECIPES)/bin/python -m pip install --quiet --editable '.[recipes]'
 	touch $@
 

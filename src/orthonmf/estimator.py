@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any, Self, cast
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
@@ -25,6 +26,7 @@ from .distortion import Distortion, loss_of, losses, scalings
 from .engines import REGISTRY as ENGINES
 from .engines import Engine, ThreadTeam
 from .engines.base import digest
+from .engines.given import copy_of, in_kind, is_tensor, of_arrays, of_tensors, taken
 from .engines.layout import Layout
 from .engines.threads import TimeLimitReached
 from .exceptions import DistributedFitError, InfeasibleCapacityError, InvalidInputError, ModelFormatError, NothingStandsOutWarning
@@ -141,11 +143,12 @@ class ONMF(CallbackSupport, Factorization):
         is no time for it.
     sparse_output : bool, default=False
         Whether ``transform`` returns a CSR array. Samples only.
-    engine : {"auto", "compiled", "compiled-sparse", "dask", "dense", "sparse"}, default="auto"
+    engine : {"auto", "compiled", "compiled-sparse", "dask", "dense", "sparse", "torch"}, default="auto"
         What reads X; "auto" follows the type of X. For collections of dask it is "dask", or the name of what reads each chunk. "compiled"
         and "compiled-sparse" are "dense" and "sparse" with their hot passes compiled by numba (the extra ``fast``): "auto" takes them for
         arrays of 2**20 numbers or more, and for sparse matrices of 2**18 stored ones, where numba is installed. They agree to rounding. The
-        first fit compiles, which takes some ten seconds once.
+        first fit compiles, which takes some ten seconds once. "torch" computes with tensors, on the GPU where there is one (the extra
+        ``torch``): "auto" takes it for tensors that lie there.
     n_jobs : int or None, default=None
         Threads. None uses the cores that are free. The result does not depend on it, to the last bit.
     checkpoint : path-like or None, default=None
@@ -299,8 +302,9 @@ class ONMF(CallbackSupport, Factorization):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, dask array or data frame} of shape (n_samples, n_features), or a matrix on disk
-            Nonnegative data. Of dask: chunks of whole items, arrays or CSR, which stay with the workers. On disk: a ``numpy.memmap``, a
+        X : {array-like, sparse matrix, tensor of torch, dask array or data frame} of shape (n_samples, n_features), or a matrix on disk
+            Nonnegative data. A tensor stays on its device, and ``components_``, ``labels_``, ``scale_``, ``margin_`` and ``counts_``, like
+            what the other methods return for tensors, are tensors there. Of dask: chunks of whole items, arrays or CSR, which stay with the workers. On disk: a ``numpy.memmap``, a
             dataset of h5py, a zarr array, the X of an AnnData that is backed, or the path of a .npy, a .zarr, a .parquet or a folder of
             these; more than 64 MiB are read piece by piece in every pass, never held whole.
         y : None
@@ -349,6 +353,8 @@ class ONMF(CallbackSupport, Factorization):
                 if result.status is Status.INTERRUPTED:
                     self.save(Path(cast(str, self.checkpoint)) / PARTIAL)
                     raise KeyboardInterrupt
+        if is_tensor(given):
+            of_tensors(self, given.device)
         self._warn(result)
         return self
 
@@ -399,9 +405,15 @@ class ONMF(CallbackSupport, Factorization):
                [6.   , 0.   ]])
         """
         self.fit(X, sample_weight=sample_weight, item_size=item_size)
-        if self.orthogonal == "features" or self._gathered is not self:
+        if self.orthogonal == "features" or self._far:
             return self.transform(X)
-        return one_per_row(self.scale_, self.labels_, self.n_components_, sparse=self.sparse_output, dtype=self.scale_.dtype)
+        return self._transformed(X)
+
+    @in_kind
+    def _transformed(self, X: Any) -> Any:
+        """T of the data of the fit."""
+        scale, labels = (np.asarray(values.cpu()) if is_tensor(values) else values for values in (self.scale_, self.labels_))
+        return one_per_row(scale, labels, self.n_components_, sparse=self.sparse_output, dtype=scale.dtype)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None, item_size: Any = None) -> Labels:
         """Factorise X and return ``labels_``.
@@ -430,6 +442,7 @@ class ONMF(CallbackSupport, Factorization):
     # -- using ------------------------------------------------------------------------------------------------------------------
 
     @own_arithmetic
+    @in_kind
     def transform(self, X: Any) -> Any:
         """T for new samples.
 
@@ -463,6 +476,7 @@ class ONMF(CallbackSupport, Factorization):
         return one_per_row(assigned.scale, assigned.labels, self.n_components_, sparse=self.sparse_output, dtype=X.dtype)
 
     @available_if(_assigns_samples)
+    @in_kind
     def predict(self, X: Any) -> Labels:
         """The nearest component of each sample.
 
@@ -488,6 +502,7 @@ class ONMF(CallbackSupport, Factorization):
         return self._nearest(self._checked_again(X))
 
     @available_if(_assigns_samples)
+    @in_kind
     def predict_proba(self, X: Any) -> Array:
         """How probable each component is for each sample, seen as drawn from equally wide components of unequal size.
 
@@ -548,14 +563,17 @@ class ONMF(CallbackSupport, Factorization):
 
     def _nearest(self, X: Any) -> Labels:
         with ThreadTeam(self.n_jobs) as team, closing(team):
-            return host(self._factors.nearest(self._layout.build(X, None, team)))
+            engine = self._layout.build(X, None, team)
+            return engine.shown(self._factors.nearest(engine), np.intp)
 
     def _assigned(self, X: Any) -> Assigned:
         with ThreadTeam(self.n_jobs) as team, closing(team):
-            found = self._factors.assign(self._layout.build(X, None, team))
-            return Assigned(host(found.labels), host(found.scale))
+            engine = self._layout.build(X, None, team)
+            found = self._factors.assign(engine)
+            return Assigned(engine.shown(found.labels, np.intp), engine.shown(found.scale, np.float64))
 
     @available_if(_assigns_samples)
+    @in_kind
     def assign(self, X: Any, capacity: Any = None, min_size: Any = None) -> Labels:
         """The optimal assignment of new samples under bounds on how many of them each component may take.
 
@@ -592,6 +610,7 @@ class ONMF(CallbackSupport, Factorization):
             centers = distortion.to_frame(factors.sample_centers(engine))
             return Bounded(engine, distortion, bounds, least=0).assign(centers, None)[0]
 
+    @in_kind
     def score(self, X: Any, y: Any = None) -> float:
         """−‖X − T C‖_F with T = transform(X), or minus the divergence of X from T C, half the deviance: higher is better.
 
@@ -727,12 +746,16 @@ class ONMF(CallbackSupport, Factorization):
     @property
     def _gathered(self) -> ONMF:
         """The same with what it says of every item as arrays of this process; itself, where they are."""
-        far = {name: getattr(self, name) for name in OF_ITEMS if in_chunks(getattr(self, name, None))}
-        if not far:
-            return self
-        other = clone(self)
-        other.__dict__.update({**self.__dict__, **{name: np.asarray(values) for name, values in far.items()}})
+        if not self._far:
+            return of_arrays(self)
+        other = copy_of(self)
+        other.__dict__.update({name: np.asarray(values) for name, values in self._far.items()})
         return other
+
+    @property
+    def _far(self) -> dict[str, Any]:
+        """What it says of every item that lies with a cluster."""
+        return {name: getattr(self, name) for name in OF_ITEMS if in_chunks(getattr(self, name, None))}
 
     def __getstate__(self) -> dict[str, Any]:
         # Elsewhere there may be no cluster, and no X.
@@ -751,6 +774,8 @@ class ONMF(CallbackSupport, Factorization):
         """X with its values checked; on disk or in chunks it stays there if it is large. An array on disk may be checked as it is read."""
         if in_chunks(X):
             return chunks_of(X, self.orthogonal, type(self).__name__)
+        if is_tensor(X) and not isinstance(X := taken(X, self.engine, type(self).__name__), np.ndarray) and not issparse(X):
+            return X
         found = stored(X)
         if not isinstance(found, ON_DISK):
             return super()._checked(found)
@@ -882,7 +907,7 @@ class ONMF(CallbackSupport, Factorization):
             )
         if result.status is not Status.CONVERGED:
             warnings.warn(f"ONMF did not converge. {result.sentences}", ConvergenceWarning, stacklevel=3)
-        if result.number is not None and result.number.answer == 1 < self.labels_.size:
+        if result.number is not None and result.number.answer == 1 < len(self.labels_):
             warnings.warn(result.number.sentence, NothingStandsOutWarning, stacklevel=3)
 
     # -- storing ----------------------------------------------------------------------------------------------------------------

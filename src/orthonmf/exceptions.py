@@ -7,6 +7,7 @@ All derive from `OrthonmfError`, and each also from the built-in exception a cal
 __all__ = [
     "CheckpointWarning",
     "DataUnavailableError",
+    "DeviceMemoryError",
     "DistributedFitError",
     "DistributedWarning",
     "FileAccessError",
@@ -125,6 +126,17 @@ class DistributedFitError(OrthonmfError, RuntimeError):
     --------
     >>> from orthonmf.exceptions import DistributedFitError, OrthonmfError
     >>> issubclass(DistributedFitError, OrthonmfError) and issubclass(DistributedFitError, RuntimeError)
+    True
+    """
+
+
+class DeviceMemoryError(OrthonmfError, MemoryError):
+    """A GPU has too little memory, even for a small part of a pass.
+
+    Examples
+    --------
+    >>> from orthonmf.exceptions import DeviceMemoryError, OrthonmfError
+    >>> issubclass(DeviceMemoryError, OrthonmfError) and issubclass(DeviceMemoryError, MemoryError)
     True
     """
 

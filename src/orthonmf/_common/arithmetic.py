@@ -53,8 +53,8 @@ def relative_entropy(x: Any, y: Any) -> Any:
     With r = (y − x) / x it is x (r − log(1 + r)), whose parts are as small as the difference of x and y.
     """
     some, shape = x > 0, np.broadcast_shapes(np.shape(x), np.shape(y))
-    ratio = np.divide(y, x, out=np.ones(shape), where=some)
-    rest = np.divide(y - x, x, out=np.zeros(shape), where=some)
+    ratio = np.divide(y, x, out=np.ones(shape, like=some), where=some)
+    rest = np.divide(y - x, x, out=np.zeros(shape, like=some), where=some)
     near = np.abs(rest) < NEAR_ONE
     return x * (rest - np.where(near, np.log1p(np.where(near, rest, 0.0)), np.log(ratio)))
 
@@ -68,6 +68,11 @@ def entropy_growth(x: Any, y: Any) -> Any:
 LEAST_RATIO = -1 + 2.0**-53
 
 
+def by_label(values: Array, labels: Labels) -> Any:
+    """values[labels], where the labels are: they may lie on a device."""
+    return np.asarray(values, like=labels)[labels]
+
+
 # Columns from which the least is found row by row; NumPy finds it column by column: of 20 × 4096 numbers in 120 µs instead of 37, of
 # 20 × 300 in 4 instead of 12.
 MANY_COLUMNS = 1024
@@ -75,7 +80,7 @@ MANY_COLUMNS = 1024
 
 def argmin_of_columns(values: Array) -> Labels:
     """``values.argmin(axis=0)``: in every column the row of the least number, ties to the first."""
-    if values.shape[1] < MANY_COLUMNS:
+    if values.shape[1] < MANY_COLUMNS or not isinstance(values, np.ndarray):
         return values.argmin(axis=0)
     least, found = values == values.min(axis=0), np.zeros(values.shape[1], dtype=np.min_scalar_type(len(values)))
     for row in range(len(values) - 1, 0, -1):

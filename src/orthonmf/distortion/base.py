@@ -14,6 +14,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
+from .._common.arithmetic import by_label
 from .._common.typing import Array, Labels
 from ..engines.base import Engine, RawRows, Rows, weighted_mean
 from ..exceptions import InvalidInputError
@@ -83,7 +84,7 @@ class Pairs:
 
     def of(self, labels: Labels) -> Pairs:
         """Those of each item with the centre of its label."""
-        mine = labels, np.arange(len(labels))
+        mine = labels, np.arange(len(labels), like=labels)
         return Pairs(self.distance[mine][None], self.inner[mine][None])
 
 
@@ -315,7 +316,7 @@ def mean_of(engine: Engine, distortion: Distortion) -> Array | None:
 
 def each_center(values: Array, labels: Labels | None) -> Array:
     """A number of every centre beside the items: (k, 1), or (1, block) where every item has a centre of its own."""
-    return values[:, None] if labels is None else values[labels][None]
+    return values[:, None] if labels is None else by_label(values, labels)[None]
 
 
 def between(centers: Array) -> Array:

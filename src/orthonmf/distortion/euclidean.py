@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._common.arithmetic import by_label
 from .._common.typing import Array, Labels
 from ..engines.base import Engine, RawRows, median
 from ..passes.state import State, Stats
@@ -99,9 +100,10 @@ class Euclidean(Splitting, Moving, Metric, Flowing):
 
     def leave(self, items: Items, pairs: Pairs, labels: Labels, centers: Array, mass: Array, cost: Array) -> Array:
         # ω m / (m − ω) ‖x − y‖²; an item alone in its component leaves nothing behind
-        least = np.maximum(1e-12 * mass, np.finfo(float).tiny)[labels]
-        rest = np.maximum(mass[labels] - items.weight, least)
-        return np.minimum(items.weight * np.maximum(pairs.of(labels).distance[0], 0) * mass[labels] / rest, cost[labels])
+        least = by_label(np.maximum(1e-12 * mass, np.finfo(float).tiny), labels)
+        own = by_label(mass, labels)
+        rest = np.maximum(own - items.weight, least)
+        return np.minimum(items.weight * np.maximum(pairs.of(labels).distance[0], 0) * own / rest, by_label(cost, labels))
 
     def least_cost(self, points: Array, weight: Array) -> float:
         mean = weight @ points / max(float(weight.sum()), np.finfo(float).tiny)

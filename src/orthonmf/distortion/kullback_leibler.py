@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from .._common.arithmetic import relative_entropy
+from .._common.arithmetic import by_label, relative_entropy
 from .._common.typing import Array, Labels
 from ..engines.base import Engine, RawRows, Rows, as_counts, weighted_mean
 from ..passes.state import State, Stats
@@ -72,7 +72,7 @@ class Poisson(Splitting, Moving, Flowing):
         return cls.about(weighted_mean(engine))
 
     def items(self, raw: RawRows, weight: Array) -> Items:
-        return Items(self._rows(raw), as_counts(raw).sums(), self._away(raw, np.ones(len(raw))), weight, self, renew=self._rows)
+        return Items(self._rows(raw), as_counts(raw).sums(), self._away(raw, np.ones_like(weight)), weight, self, renew=self._rows)
 
     def _rows(self, raw: RawRows) -> Rows:
         """What is seen of the items."""
@@ -182,13 +182,14 @@ class Poisson(Splitting, Moving, Flowing):
         return np.where(mass[:, None] > 0, np.maximum(rise, 0), 0.0)
 
     def leave(self, items: Items, pairs: Pairs, labels: Labels, centers: Array, mass: Array, cost: Array) -> Array:
-        weight, size, heavy = items.weight, self.to_data(centers).sum(axis=1)[labels], np.where(mass > 0, mass, 1.0)
+        means, heavy, weight = self.to_data(centers), np.where(mass > 0, mass, 1.0), items.weight
+        size, whole = by_label(means.sum(axis=1), labels), by_label(heavy, labels)
         # An item alone in its component leaves nothing behind.
-        rest = np.maximum(1 - weight / heavy[labels], 1e-12)
+        rest = np.maximum(1 - weight / whole, 1e-12)
         own = weight * (np.maximum(pairs.of(labels).distance[0], 0) + items.along - size)
-        stirred = items.rows.growth(-weight, heavy[:, None] * np.maximum(self.to_data(centers), self._least), labels)
-        fall = own - (heavy[labels] * size - weight * items.along) * np.log(rest) + stirred
-        return np.minimum(np.maximum(fall, 0), cost[labels])
+        stirred = items.rows.growth(-weight, heavy[:, None] * np.maximum(means, self._least), labels)
+        fall = own - (whole * size - weight * items.along) * np.log(rest) + stirred
+        return np.minimum(np.maximum(fall, 0), by_label(cost, labels))
 
     def least_cost(self, points: Array, weight: Array) -> float:
         # An item without weight may have a count where all others have none, and be infinitely far from their mean.

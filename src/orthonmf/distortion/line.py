@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .._common.arithmetic import by_label
 from .._common.typing import Array, Labels
 from ..engines.base import Engine, RawRows, weighted_mean
 from ..passes.state import State, Stats
@@ -80,7 +81,7 @@ class Line(Splitting, Moving, Metric, Flowing):
     def _accumulate(self, items: Items, weights: Array) -> Array:
         """Σ weights_ji x̂_i in the frame's coordinates."""
         rest = items.rows.tdot(weights)
-        sums = np.empty((len(rest), rest.shape[1] + 1))
+        sums = np.empty((len(rest), rest.shape[1] + 1), like=rest)
         sums[:, 0], sums[:, 1:] = weights @ items.along, rest
         return sums
 
@@ -138,8 +139,8 @@ class Line(Splitting, Moving, Metric, Flowing):
         return items.weight * np.maximum(pairs.distance, 0) - self._turn(items, pairs, np.maximum(mass - cost, TINY)[:, None])
 
     def leave(self, items: Items, pairs: Pairs, labels: Labels, centers: Array, mass: Array, cost: Array) -> Array:
-        own, explained = pairs.of(labels), np.maximum(mass - cost, TINY)[labels][None]
-        return np.minimum(items.weight * np.maximum(own.distance, 0) + self._turn(items, own, explained), cost[labels])[0]
+        own, explained = pairs.of(labels), by_label(np.maximum(mass - cost, TINY), labels)[None]
+        return np.minimum(items.weight * np.maximum(own.distance, 0) + self._turn(items, own, explained), by_label(cost, labels))[0]
 
     def _turn(self, items: Items, pairs: Pairs, explained: Array) -> Array:
         """What turning the line after one item gains, to second order: ω² (x̂·u)² d / λ with λ = Σ ω (x̂·u)² = mass − cost."""

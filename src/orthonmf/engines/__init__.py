@@ -15,6 +15,7 @@ REGISTRY = {
     "dask": "orthonmf.engines.dask:DaskEngine",
     "dense": "orthonmf.engines.dense:DenseEngine",
     "sparse": "orthonmf.engines.sparse:SparseEngine",
+    "torch": "orthonmf.engines.torch:TorchEngine",
 }
 
 

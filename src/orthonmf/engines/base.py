@@ -200,6 +200,8 @@ class Engine(Holder, ABC):
     #: Stored numbers that a block should have at least: a sum over its items is a vector of all dimensions, which costs as much as many
     #: numbers where most of them are zero.
     block_numbers = 0
+    #: Bytes of a block, of one where every digit counts, and its items, at most.
+    block_bytes, doubled_bytes, max_block = BLOCK_BYTES, DOUBLED_BYTES, MAX_BLOCK
     #: Whether items are formed in their frame; if not, distances carry the rounding of ‖x‖², not of the distance to the reference.
     forms_rows = True
     #: The precision in which the items were given: a copy of float32 items in float64 still has their roundings.
@@ -229,7 +231,7 @@ class Engine(Holder, ABC):
         self.passes, self.pass_seconds = 0, 0.0
         self._kept: dict[tuple[Framing | None, int], Any] = {}
         width = self.dtype.itemsize * max(self.row_width, 1)
-        self._cut(self._within(max(BLOCK_BYTES // width, min(MIN_BLOCK, max(MAX_BLOCK_BYTES // width, 1)))))
+        self._cut(self._within(max(self.block_bytes // width, min(MIN_BLOCK, max(MAX_BLOCK_BYTES // width, 1)))))
 
     @classmethod
     @abstractmethod
@@ -254,13 +256,17 @@ class Engine(Holder, ABC):
         Beyond the result and X it takes ``OUTER_BYTES`` and a block or two for each thread.
         """
 
+    def block_weight(self, where: slice) -> Array:
+        """Weights w_i of one block, float64, where its items are."""
+        return np.ones(where.stop - where.start) if self.weight is None else self.weight[where]
+
     def _cut(self, block_items: int) -> None:
         """See the items in blocks of so many."""
         self.block_items, self.slices = block_items, self._slices(block_items)
 
     def _within(self, size: int) -> int:
         """Items of a block: about so many, within what a block may have."""
-        return min(max(size, -(-self.block_numbers // max(self.row_width, 1))), MAX_BLOCK)
+        return min(max(size, -(-self.block_numbers // max(self.row_width, 1))), self.max_block)
 
     def _slices(self, size: int) -> list[slice]:
         """So many items each, none of which lies in two chunks."""
@@ -337,7 +343,7 @@ class Engine(Holder, ABC):
         """The numbers of one block."""
         if name == INDEX:
             return np.arange(self.first + where.start, self.first + where.stop)
-        return block_weight(self, where) if name == GIVEN_WEIGHT else columns[name][where]
+        return self.block_weight(where) if name == GIVEN_WEIGHT else columns[name][where]
 
     def _join(self, joined: dict[str, Array], name: str, where: slice, values: Array) -> None:
         if where.stop - where.start == self.n_items:
@@ -374,23 +380,23 @@ class Engine(Holder, ABC):
 
 
 def block_weight(engine: Engine, where: slice) -> Array:
-    """Weights w_i of one block, float64."""
-    return np.ones(where.stop - where.start) if engine.weight is None else engine.weight[where]
+    """Weights w_i of one block, float64, where its items are."""
+    return engine.block_weight(where)
 
 
 AnyEngine = TypeVar("AnyEngine", bound=Engine)
 
 
 def doubled(engine: AnyEngine) -> AnyEngine:
-    """The same items seen in float64, in blocks of no more than ``DOUBLED_BYTES``; a block is converted when it is read.
+    """The same items seen in float64, in blocks of no more than ``doubled_bytes``; a block is converted when it is read.
 
     An engine that sees few of them so already is that itself.
     """
-    if engine.dtype == np.float64 and 8 * engine.row_width * min(engine.n_items, engine.block_items) <= DOUBLED_BYTES:
+    if engine.dtype == np.float64 and 8 * engine.row_width * min(engine.n_items, engine.block_items) <= engine.doubled_bytes:
         return engine
     other = copy(engine)
     other.dtype, other._kept, other.lasting, other.seen = np.dtype(np.float64), {}, False, None
-    other._cut(other._within(max(DOUBLED_BYTES // (8 * max(engine.row_width, 1)), 1)))
+    other._cut(other._within(max(engine.doubled_bytes // (8 * max(engine.row_width, 1)), 1)))
     return other
 
 

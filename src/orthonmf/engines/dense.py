@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._common.arithmetic import entropy_growth, relative_entropy, shifted
+from .._common.arithmetic import by_label, entropy_growth, relative_entropy, shifted
 from .._common.typing import Array, Labels
 from .base import OUTER_BYTES, Engine, Framing, block_weight, multipliers, scrambled
 from .layout import in_memory
@@ -39,7 +39,7 @@ class DenseRows:
         return vectors.astype(self.values.dtype, copy=False) @ self.values.T
 
     def own(self, vectors: Array, labels: Labels) -> Array:
-        return self.dot(vectors)[labels, np.arange(len(labels))]
+        return self.dot(vectors)[labels, np.arange(len(labels), like=labels)]
 
     def tdot(self, weights: Array) -> Array:
         return weights @ self.values
@@ -50,7 +50,7 @@ class DenseRows:
     def growth(self, weight: Array, vectors: Array, labels: Labels | None = None) -> Array:
         part = self.values * weight[:, None]
         if labels is not None:
-            return entropy_growth(part, vectors[labels]).sum(axis=1)
+            return entropy_growth(part, by_label(vectors, labels)).sum(axis=1)
         return np.stack([entropy_growth(part, vector).sum(axis=1) for vector in vectors])
 
     def take(self, index: Any) -> Array:
@@ -78,11 +78,11 @@ class DenseRawRows:
     def framed(self, factor: Array | None, along: Array | None, ref: Array) -> DenseRows:
         # In float64 also for float32 items: the rounding of along · ref would be as large as what is left of x.
         rest = self.values.astype(np.float64) if factor is None else self.values * factor[:, None]
-        rest -= ref if along is None else np.multiply.outer(along, ref)
+        rest -= ref if along is None else np.multiply.outer(np.asarray(along, like=self.values), ref)
         return DenseRows(rest.astype(self.values.dtype, copy=False), _How(factor, along, ref))
 
     def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
-        rest = components[labels]
+        rest = by_label(components, labels)
         rest *= -scale[:, None]
         rest += self.values
         return np.einsum("ij,ij->i", rest, rest)
@@ -91,15 +91,15 @@ class DenseRawRows:
         return self.values.sum(axis=1, dtype=np.float64)
 
     def divergence(self, scale: Array, labels: Labels, components: Array, least: Array) -> Array:
-        means, items = components[labels], self.values.astype(np.float64, copy=False)
+        means, items = by_label(components, labels), self.values.astype(np.float64, copy=False)
         floored = np.maximum(means, least)
         means *= scale[:, None]
         floored *= scale[:, None]
         return (relative_entropy(items, floored) + np.where(items > 0, means - floored, means)).sum(axis=1)
 
     def pearson(self, scale: Array, labels: Labels, components: Array, least: Array) -> Array:
-        means = components[labels] * scale[:, None]
-        floored = np.maximum(components[labels], least) * scale[:, None]
+        centers = by_label(components, labels)
+        means, floored = centers * scale[:, None], np.maximum(centers, least) * scale[:, None]
         return np.divide(np.square(self.values - means), floored, out=np.zeros_like(means), where=floored > 0).sum(axis=1)
 
     def times(self, factor: Array, dim_factor: Array) -> Array:
@@ -115,7 +115,7 @@ class DenseRawRows:
         return rest.T @ rest
 
     def inner(self, labels: Labels, centers: Array) -> Array:
-        return np.einsum("ij,ij->i", self.values, centers[labels], dtype=np.float64)
+        return np.einsum("ij,ij->i", self.values, by_label(centers, labels), dtype=np.float64)
 
     def keys(self) -> Array:
         # + 0.0 turns −0.0 into 0.0; the sum wraps around modulo 2**64

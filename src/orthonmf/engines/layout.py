@@ -113,6 +113,8 @@ def in_memory(engine: Engine, values: Array, weight: Array | None) -> Engine:
 
 def automatic(X: Any) -> str:
     """The name of the engine for a matrix."""
+    if (own := getattr(X, "engine", None)) is not None:
+        return str(own)
     if is_sparse(X):
         return "compiled-sparse" if X.nnz >= COMPILED_ENTRIES and available("compiled-sparse") else "sparse"
     return "compiled" if X.size >= COMPILED_NUMBERS and available("compiled") else "dense"

@@ -31,9 +31,10 @@ def one_per_row(values: Array, labels: Labels, n_components: int, *, sparse: boo
     """The (n_items, n_components) matrix with ``values`` at ``labels`` and nothing else."""
     n_items = len(labels)
     if sparse:
-        return sp.csr_array((values.astype(dtype), labels, np.arange(n_items + 1)), shape=(n_items, n_components))
-    matrix = np.zeros((n_items, n_components), dtype=dtype)
-    matrix[np.arange(n_items), labels] = values
+        parts = np.asarray(values.astype(dtype)), np.asarray(labels), np.arange(n_items + 1)
+        return sp.csr_array(parts, shape=(n_items, n_components))
+    matrix = np.zeros((n_items, n_components), dtype=dtype, like=values)
+    matrix[np.arange(n_items, like=labels), labels] = values
     return matrix
 
 
@@ -99,7 +100,7 @@ class Factors:
 
     def mapped(self, X: Any) -> Array:
         """T of samples where features are assigned: X Cᵀ, or of counts the sums over the features of each component."""
-        return np.asarray(X @ _dual(self.components, self.loss).T)
+        return X @ _dual(self.components, self.loss).T
 
     def nearest(self, engine: Engine) -> Any:
         """The nearest component of each item of an engine on samples."""

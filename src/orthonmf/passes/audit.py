@@ -88,7 +88,7 @@ class Audit:
         framed = frame.items(raw, weight)
         pairs = framed.pairs(self.centers)
         stats = hard_stats(framed, pairs.of(labels), labels, len(self.centers))
-        points, mine = frame.to_data(self.centers), (labels, np.arange(len(labels)))
+        points, mine = frame.to_data(self.centers), (labels, np.arange(len(labels), like=labels))
         own = frame.measure.residual(raw, scales(frame, pairs.inner[mine], sq), labels, points)
         nearest = argmin_of_columns(pairs.distance)
         least = own

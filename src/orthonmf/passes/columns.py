@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._common.arithmetic import shifted
+from .._common.arithmetic import by_label, shifted
 from .._common.typing import Array, Labels
 from .base import GIVEN_WEIGHT, INDEX, Additive, Columns, Count, Found
 
@@ -20,7 +20,7 @@ class Renamed:
     reads: ClassVar = ("labels",)
 
     def __call__(self, items: None, columns: Columns) -> Found:
-        return Found(Count(len(columns["labels"])), {"labels": self.names[columns["labels"]]})
+        return Found(Count(len(columns["labels"])), {"labels": by_label(self.names, columns["labels"])})
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,9 @@ class Relabelled:
 
     def __call__(self, items: None, columns: Columns) -> Found:
         index, labels = columns[INDEX], columns["labels"].copy()
-        mine = slice(*np.searchsorted(self.items, [index[0], index[-1] + 1]))
-        labels[self.items[mine] - index[0]] = self.goals[mine]
+        first, last = int(index[0]), int(index[-1])
+        mine = slice(*np.searchsorted(self.items, [first, last + 1]))
+        labels[self.items[mine] - first] = self.goals[mine]
         return Found(Sizes(len(labels), np.bincount(labels, minlength=self.n_components)), {"labels": labels})
 
 
@@ -118,7 +119,7 @@ class ByLabel:
     def __call__(self, items: None, columns: Columns) -> Found:
         labels, weight = columns["labels"], columns[GIVEN_WEIGHT]
         first = np.full(self.n_components, np.iinfo(np.intp).max)
-        first[labels[weight > 0][::-1]] = columns[INDEX][weight > 0][::-1]  # the first item has the last word
+        np.minimum.at(first, labels[weight > 0], columns[INDEX][weight > 0])
         return Found(Belongings(len(labels), np.bincount(labels, weight, self.n_components), first))
 
 

@@ -128,7 +128,7 @@ class Scan:
         state, frame = self.state, having(items.frame, Splitting, "The annealing")
         resp, pairs, log_z = soft(items, state)
         logits = -state.beta * pairs.distance - log_z
-        mean = np.divide((resp * pairs.distance).sum(axis=0), items.weight, out=np.zeros(len(items)), where=items.weight > 0)
+        mean = np.divide((resp * pairs.distance).sum(axis=0), items.weight, out=np.zeros_like(items.weight), where=items.weight > 0)
         lag = mean - pairs.distance
         projections = frame.projections(items, state.centers, self.directions)
         first, second, slope = np.empty((3, state.n_components, len(self.steps)))
@@ -151,7 +151,7 @@ class MeanDistances:
 
     def __call__(self, items: Items, columns: Columns) -> Found:
         resp, pairs, log_z = soft(items, self.state)
-        mean = np.divide((resp * pairs.distance).sum(axis=0), items.weight, out=np.zeros(len(items)), where=items.weight > 0)
+        mean = np.divide((resp * pairs.distance).sum(axis=0), items.weight, out=np.zeros_like(items.weight), where=items.weight > 0)
         return Found(Count(len(items)), {"log_z": log_z.astype(np.float64), "mean": mean})
 
 

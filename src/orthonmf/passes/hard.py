@@ -49,8 +49,8 @@ class HardStats(Additive):
 def hard_stats(items: Items, pairs: Pairs, labels: Labels, n_components: int, changed: int = 0) -> HardStats:
     """The sums of one block for given labels, and what pairs every item with the centre of its own."""
     own = np.maximum(pairs.distance[0], 0)
-    resp = np.zeros((n_components, len(items)), dtype=own.dtype)
-    resp[labels, np.arange(len(items))] = items.weight
+    resp = np.zeros((n_components, len(items)), dtype=own.dtype, like=own)
+    resp[labels, np.arange(len(items), like=labels)] = items.weight
     return HardStats(
         count=len(items),
         mass=np.bincount(labels, items.weight, n_components),
@@ -171,7 +171,7 @@ class TwoCheapest:
 
     def __call__(self, items: Items, columns: Columns) -> Found:
         cost = item_costs(items, self.centers) + self.prices[:, None]
-        labels, every = argmin_of_columns(cost), np.arange(len(items))
+        labels, every = argmin_of_columns(cost), np.arange(len(items), like=cost)
         least = cost[labels, every]
         cost[labels, every] = np.inf
         runner = argmin_of_columns(cost)
@@ -203,7 +203,7 @@ class OwnAndOther:
 
     def __call__(self, items: Items, columns: Columns) -> Found:
         distance = np.maximum(items.pairs(self.centers).distance, 0)
-        mine = columns["labels"], np.arange(len(items))
+        mine = columns["labels"], np.arange(len(items), like=columns["labels"])
         own = distance[mine]
         distance[mine] = np.inf
         found = {"own": own, "second": distance.min(axis=0), "sq": items.sq, "weight": items.weight}
@@ -284,8 +284,8 @@ class Margins:
     def of(self, pairs: Pairs, labels: Labels, sq: Array) -> Array:
         """The margins of items that are ``sq`` away from the reference; 1 where there is one centre."""
         if len(pairs.distance) == 1:
-            return np.ones(len(labels))
-        mine = labels, np.arange(len(labels))
+            return np.ones(len(labels), like=labels)
+        mine = labels, np.arange(len(labels), like=labels)
         other = pairs.distance.copy()
         other[mine] = np.inf
         return self.between(pairs.distance[mine], other.min(axis=0), sq)

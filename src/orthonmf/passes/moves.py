@@ -60,7 +60,7 @@ class MoveGains:
 
     def __call__(self, items: Items, columns: Columns) -> Found:
         pairs, frame = items.pairs(self.centers), having(items.frame, Moving, "The refinement")
-        mine = columns["labels"], np.arange(len(items))
+        mine = columns["labels"], np.arange(len(items), like=columns["labels"])
         moving = replace(items, weight=columns["together"]) if self.together else items
         leave = frame.leave(moving, pairs, columns["labels"], self.centers, self.mass, self.cost)
         join = frame.join(moving, pairs, self.centers, self.mass, self.cost)

@@ -113,7 +113,7 @@ class Digest:
     def __call__(self, items: Raw, columns: Columns) -> Found:
         keys, place = items.rows.keys(), columns[INDEX].astype(np.uint64) + np.uint64(1)
         mixed = [_mixed(keys + place * factor) for factor in DIGEST_FACTORS]
-        return Found(DigestSums(len(items.rows), np.array([each.sum(dtype=np.uint64) for each in mixed])))
+        return Found(DigestSums(len(items.rows), np.stack([each.sum(dtype=np.uint64) for each in mixed])))
 
 
 @dataclass(frozen=True)
@@ -174,9 +174,9 @@ class LabelSums:
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
         n_items = len(items.rows)
-        weights = np.zeros((self.n_components, n_items))
-        weights[columns["labels"], np.arange(n_items)] = columns["values"]
-        return Found(Sums(n_items, np.asarray(items.rows.framed(None, None, np.zeros(self.n_dims)).tdot(weights), dtype=np.float64)))
+        weights = np.zeros((self.n_components, n_items), like=columns["values"])
+        weights[columns["labels"], np.arange(n_items, like=columns["labels"])] = columns["values"]
+        return Found(Sums(n_items, items.rows.framed(None, None, np.zeros(self.n_dims)).tdot(weights).astype(np.float64, copy=False)))
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class Pearson:
     reads: ClassVar = ("labels",)
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
-        scale = items.rows.sums() if self.frame.scaled else np.ones(len(items.rows))
+        scale = items.rows.sums() if self.frame.scaled else np.ones(len(items.rows), like=items.weight)
         found = items.rows.pearson(scale, columns["labels"], self.components, self.frame.measure.least)
         return Found(Scalar(len(items.rows), float(items.weight @ found)))
 
@@ -214,7 +214,7 @@ class UnitWeight:
     reads: ClassVar = ()
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
-        return Found(Count(len(items.rows)), {"weight": self.frame.items(items.rows, np.ones(len(items.rows))).weight})
+        return Found(Count(len(items.rows)), {"weight": self.frame.items(items.rows, np.ones(len(items.rows), like=items.weight)).weight})
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ class Subspace:
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
         rows = items.rows.framed(None, None, self.about)
-        return Found(Sums(len(items.rows), np.asarray(rows.tdot(rows.dot(self.vectors) * items.weight), dtype=np.float64)))
+        return Found(Sums(len(items.rows), rows.tdot(rows.dot(self.vectors) * items.weight).astype(np.float64, copy=False)))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._common.arithmetic import argmin_of_columns
+from .._common.arithmetic import argmin_of_columns, by_label
 from .._common.typing import Array
 from ..distortion.base import Items
 from .base import Additive, Columns, Count, Found
@@ -48,7 +48,7 @@ class Share:
     def __call__(self, items: None, columns: Columns) -> Found:
         tiny = np.finfo(float).tiny
         part = 1 / np.maximum(self.sums.mass, tiny) / np.count_nonzero(self.sums.mass)
-        share = columns["cost"] / max(self.sums.cost, tiny) + columns["mass"] * part[columns["labels"]]
+        share = columns["cost"] / max(self.sums.cost, tiny) + columns["mass"] * by_label(part, columns["labels"])
         return Found(Scalar(len(share), float(share.sum())), {"share": share})
 
 

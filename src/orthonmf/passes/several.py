@@ -41,8 +41,8 @@ class NearestInEach:
         pairs = items.pairs(self.centers.reshape(-1, width))
         found = pairs.distance.reshape(n_sets, n_components, len(items)).argmin(axis=1)
         changed = np.count_nonzero(found != columns["labels"].T, axis=1)
-        row = (found + np.arange(0, n_sets * n_components, n_components)[:, None]).ravel()
-        column = np.tile(np.arange(len(items)), n_sets)
+        row = (found + np.arange(0, n_sets * n_components, n_components, like=found)[:, None]).ravel()
+        column = np.tile(np.arange(len(items), like=found), n_sets)
         own, weight = np.maximum(pairs.distance[row, column], 0), np.tile(items.weight, n_sets)
         resp = np.zeros_like(pairs.distance)
         resp[row, column] = weight

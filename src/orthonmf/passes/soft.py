@@ -98,7 +98,7 @@ class Counted:
 
     def __call__(self, items: Items, columns: Columns) -> Found:
         pairs, weight = items.pairs(self.centers), columns[GIVEN_WEIGHT]
-        size = np.divide(items.weight, weight, out=np.zeros(len(items)), where=weight > 0)
+        size = np.divide(items.weight, weight, out=np.zeros_like(items.weight), where=weight > 0)
         logits = self.log_share[:, None] - pairs.distance * (size / self.dispersion)
         log_z = np.logaddexp.reduce(logits, axis=0)
         resp = np.exp(logits - log_z)

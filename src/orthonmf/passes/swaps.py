@@ -34,11 +34,11 @@ class Sides:
     reads: ClassVar = ("labels",)
 
     def __call__(self, items: Items, columns: Columns) -> Found:
-        mine = columns["labels"], np.arange(len(items))
+        mine = columns["labels"], np.arange(len(items), like=columns["labels"])
         pairs = [items.pairs(centers, mine[0]) for centers in self.halves]
         own = np.concatenate([pair.distance for pair in pairs])
         side = (own[1] < own[0]).astype(np.intp)
-        resp = np.zeros((2, len(self.halves[0]), len(items)), dtype=own.dtype)
+        resp = np.zeros((2, len(self.halves[0]), len(items)), dtype=own.dtype, like=own)
         resp[(side, *mine)] = items.weight
         sums = [items.sums(part, pair.inner) for part, pair in zip(resp, pairs, strict=True)]
         cost = resp[(slice(None), *mine)] * np.maximum(own, 0)
