@@ -44,8 +44,8 @@ PER_LOG2, LOG2 = 1 / log(2), tl.constexpr(log(2))
 GOLDEN = tl.constexpr(0x9E3779B97F4A7C15)
 # Least size of a factor of ``tl.dot``, and largest tiles of dimensions and of centres.
 LEAST_SIDE, P_TILE, K_TILE = 16, 128, 64
-# Centres that the kernels of ``engines.hopper`` take at a time, dimensions of the items that they take, and their layout where all sums
-# do not fit in a program: items of a tile where sums are made and where they are not.
+# Centres that the kernels of ``engines.hopper`` take at a time, padded dimensions of their items; and their layout where all sums do not
+# fit in a program: items of a tile where sums are made and where they are not.
 K_TILE_BY_HAND, P_BY_HAND, SUMMED_ROWS, READ_ROWS, WARPS_BY_HAND = 128, (64, 128), 64, 128, 8
 # Numbers of a sum over items that a program holds in its registers beside the rest.
 FUSED_NUMBERS = 1 << 13
@@ -751,9 +751,9 @@ class _Prepared(NamedTuple):
 
     @property
     def by_hand(self) -> bool:
-        """Whether ``engines.hopper`` has kernels for it: a row of X fills whole instructions, and there is such a device."""
+        """Whether ``engines.hopper`` has kernels for it: a row of X fills most of its instructions, and there is such a device."""
         shape, device = self.shape, self.values.device
-        fits = self.tuning.by_hand and self.tuning.terms != 3 and shape.n_dims in P_BY_HAND
+        fits = self.tuning.by_hand and self.tuning.terms != 3 and shape.p_pad in P_BY_HAND
         return fits and device.type == "cuda" and torch.cuda.get_device_capability(device) == (9, 0)
 
     @property
@@ -765,7 +765,7 @@ class _Prepared(NamedTuple):
     def fused_by_hand(self) -> dict[str, Any]:
         """What the kernels of ``engines.hopper`` are told that make all sums in a program."""
         options = {name: value for name, value in self.options.items() if name not in ("P_PAD", "K_PAD")}
-        return options | {"K": self.shape.k_pad, "TERMS": self.tuning.terms}
+        return options | {"DIMS": self.shape.n_dims, "P": self.shape.p_pad, "K": self.shape.k_pad, "TERMS": self.tuning.terms}
 
     def in_tiles_by_hand(self, rows: int) -> dict[str, Any]:
         """What those are told that have a tile of centres at hand."""
