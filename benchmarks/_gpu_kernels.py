@@ -241,16 +241,23 @@ def run_loss(name, scaled):
     repeats_exactly(problem, beta, log_mass, labels)
     if scaled:
         return
-    fewer = kernels.usual(p, k)._replace(terms=4)
-    line(
-        "soft of 4 terms",
-        lambda: kernels.soft(*problem, beta, log_mass, fewer),
-        lambda: soft_errors(problem, checked, beta, log_mass, fewer),
-    )
+    for said, tuning in others(p, k).items():
+        line(
+            f"soft of {said}",
+            lambda t=tuning: kernels.soft(*problem, beta, log_mass, t),
+            lambda t=tuning: soft_errors(problem, checked, beta, log_mass, t),
+        )
     words = torch.from_numpy(multipliers(p).view("int64")).cuda()
     line("keys", lambda: kernels.keys(problem[0], 0.125, words), lambda: f"equal {keys_agree(problem[0], 0.125, words)}")
     tried("plain torch soft", lambda: f"{milliseconds(lambda: plain_soft(problem, beta, log_mass), repeats):7.3f} ms")
     tried("flash_kmeans assignment", lambda: f"{flash(problem):7.3f} ms")
+
+
+def others(p, k):
+    """What the default is not."""
+    usual = kernels.usual(p, k)
+    few = {"3 programs": usual._replace(programs=3, registers=168)} if usual.warps == 4 else {}
+    return few | {"4 terms": usual._replace(terms=4)}
 
 
 def repeats_exactly(problem, beta, log_mass, labels):

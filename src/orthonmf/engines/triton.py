@@ -693,6 +693,13 @@ def _multiprocessors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
+def _sent(given: Tensor, device: torch.device) -> Tensor:
+    """On a device; from pinned memory, so that nothing waits for what the device does at the time."""
+    if given.device.type == "cpu" and device.type == "cuda":
+        given = given.pin_memory()
+    return given.to(device, non_blocking=True)
+
+
 def _padded(given: Tensor, rows: int, columns: int) -> Tensor:
     return torch.nn.functional.pad(given, (0, columns - given.shape[1], 0, rows - given.shape[0]))
 
@@ -739,9 +746,9 @@ class _Prepared(NamedTuple):
     ) -> _Prepared:
         shape = _Shape.of(values, len(centers.beside), tuning.k_tile)
         beside = _padded(centers.beside.double(), shape.k_pad, shape.p_pad)
-        parts = _in_parts(beside, tuning.terms).to(values.device, non_blocking=True)
-        table = _tables(centers, scaled, log_mass, shape.k_pad).to(values.device, non_blocking=True)
-        padded_ref = _padded(ref.float()[None], 1, shape.p_pad)[0].to(values.device, non_blocking=True)
+        parts = _sent(_in_parts(beside, tuning.terms), values.device)
+        table = _sent(_tables(centers, scaled, log_mass, shape.k_pad), values.device)
+        padded_ref = _sent(_padded(ref.float()[None], 1, shape.p_pad)[0], values.device)
         options = tuning.options | {"SCALED": scaled, "P": shape.n_dims, "P_PAD": shape.p_pad, "K_PAD": shape.k_pad}
         return cls(values, items, padded_ref, parts, table, shape, tuning, options)
 
@@ -913,7 +920,7 @@ def labelled(
     given = _Prepared.of(values, items, centers, ref, scaled, None, tuning)
     shape = given.shape
     shares, costs = given.empty(len(values)), given.empty(len(values))
-    beside = _padded(centers.beside.float(), shape.k_pad, shape.p_pad).to(values.device)
+    beside = _sent(_padded(centers.beside.float(), shape.k_pad, shape.p_pad), values.device)
     of_items = (values, *items, given.ref, beside, given.table, labels, shares, costs, len(values))
     _own[(triton.cdiv(len(values), tuning.rows),)](*of_items, P_SIDE=shape.p_side, **given.options)
     return _by_label(given, labels, shares, costs, torch.zeros((), dtype=torch.float64, device=values.device))
