@@ -122,6 +122,45 @@ def as_counts(raw: RawRows) -> CountRows:
     return cast(CountRows, raw)
 
 
+class PartialFrame(Rows, Protocol):
+    """Items of one block in a frame, 0 where they are missing, in float64: with what those dimensions add up to that are there."""
+
+    @property
+    def values(self) -> Array:
+        """The items, (block, n_dims)."""
+
+    @property
+    def there(self) -> Array:
+        """1 where they are there, and else 0, (block, n_dims)."""
+
+    def seen(self, vectors: Array) -> Array:
+        """Σ of ``vectors`` (k, n_dims) over the dimensions that each item has: shape (k, block)."""
+
+    def own_seen(self, vectors: Array, labels: Labels) -> Array:
+        """The same of the vector of each item's label: shape (block,)."""
+
+    def tseen(self, weights: Array) -> Array:
+        """Σ of ``weights`` (k, block) over the items that have each dimension: shape (k, n_dims)."""
+
+
+class PartialRows(CountRows, Protocol):
+    """Items of which some numbers are missing: sums and errors are over those that are there."""
+
+    def present(self, factor: Array | None, ref: Array) -> PartialFrame:
+        """factor · x − ref where x is there, and 0 elsewhere; None stands for ones."""
+
+    def presence(self, weight: Array) -> Array:
+        """Σ of the weights of the items that have each dimension, shape (n_dims,)."""
+
+    def within(self, labels: Labels, vectors: Array) -> Array:
+        """Σ vectors[labels] over the dimensions that each item has, shape (block,)."""
+
+
+def as_partial(raw: RawRows) -> PartialRows:
+    """Items with missing numbers: the engine for them has these."""
+    return cast(PartialRows, raw)
+
+
 @dataclass(frozen=True)
 class _Block:
     """Items of one block as the user gave them, with their weights w (block,)."""

@@ -80,7 +80,9 @@ class TorchEngine(DenseEngine):
 
     def rows(self, where: slice) -> DenseRawRows:
         block: Any = self._held[where]
-        return DenseRawRows(self._scaled(np.ascontiguousarray(block, self.dtype, like=block)))
+        kind: Any = imported("orthonmf.engines.fused:FusedRawRows") if self._has_kernels else DenseRawRows
+        found: DenseRawRows = kind(self._scaled(np.ascontiguousarray(block, self.dtype, like=block)))
+        return found
 
     def select(self, index: Labels) -> Engine:
         weight = None if self.weight is None else self.weight[index]
@@ -165,10 +167,14 @@ class TorchEngine(DenseEngine):
         columns = {name: _host(values) for name, values in part.columns.items()} if self._near else part.columns
         return Found(brought(part.total), columns)
 
+    @property
+    def _has_kernels(self) -> bool:
+        """Whether there are fused kernels for numbers of this type on this device."""
+        return self.device.type == "cuda" and self._held.dtype == self.dtype == np.float32 and has_kernels()
+
     def _kernel(self, frame: Framing | None, work: Pass) -> Any:
         """The fused kernel for a pass, where there is one for these items."""
-        plain = self._dim_factor is None and self.size is None and self._held.dtype == self.dtype == np.float32
-        if not plain or self.device.type != "cuda" or not has_kernels() or abs(self.shift) > LARGEST_SHIFT:
+        if self._dim_factor is not None or self.size is not None or not self._has_kernels or abs(self.shift) > LARGEST_SHIFT:
             return None
         known: bool = type(frame) in imported("orthonmf.engines.fused:LOSSES")
         return imported("orthonmf.engines.fused:KERNELS").get(type(work)) if known else None
