@@ -294,6 +294,7 @@ def check_shape(n, p, k, scaled):
     labels = torch.randint(k, (n,), device="cuda", dtype=torch.int32)
     said = f"{n} x {p}, k = {k} {'lines' if scaled else 'means'}"
     tried(f"{said} soft", lambda: soft_errors(problem, n, beta, log_mass))
+    tried(f"{said} soft beta x 1000", lambda: soft_errors(problem, n, 1000 * beta, log_mass))
     tried(f"{said} hard", lambda: hard_errors(problem, n))
     tried(f"{said} labelled", lambda: hard_errors(problem, n, labels))
     tried(f"{said} nearest two", lambda: two_errors(problem, n))

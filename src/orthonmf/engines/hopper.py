@@ -366,10 +366,10 @@ def _turned(
 
 @gluon.jit
 def normalizers(
-    values, factors, projects, squares, weights, ref, beside, table, log_z, totals, n_items, beta,
+    values, factors, projects, squares, weights, ref, beside, table, tops, totals, n_items, beta,
     SCALED: gl.constexpr, DIMS: gl.constexpr, P: gl.constexpr, SIDE: gl.constexpr, K: gl.constexpr, ROWS: gl.constexpr, TERMS: gl.constexpr,
 ):  # fmt: skip
-    """log Z of every item to base 2, less −β ‖x'‖², a tile of centres at a time; and Σ ω log Z of one program."""
+    """The largest logit of every item to base 2, and Z beside it, a tile of centres at a time; and Σ ω log Z of one program."""
     X: gl.constexpr = gl.BlockedLayout([1, 4], [128 // P, P // 4], [gl.num_warps(), 1], [1, 0])
     M: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [gl.num_warps(), 1], [16, SIDE, 16])
     ring, step = _ring(beside, P, SIDE, K), 0
@@ -393,19 +393,19 @@ def normalizers(
             higher = gl.maximum(top, gl.max(logit, axis=1))
             norm = norm * _exp2(top - higher) + gl.sum(_exp2(logit - higher[:, None]), axis=1)
             top = higher
-        found = top + _log2(norm)
-        gl.store(log_z + rows, found, mask=there)
-        log_partition += weight * (found * LOG2 - beta * LOG2 * sq)
+        gl.store(tops + rows, top, mask=there)
+        gl.store(tops + n_items + rows, norm, mask=there)
+        log_partition += weight * ((top + _log2(norm)) * LOG2 - beta * LOG2 * sq)
     async_copy.wait_group(0)
     gl.store(totals + gl.program_id(0), gl.sum(log_partition, axis=0))
 
 
 @gluon.jit
 def soft_tiles(
-    values, factors, projects, squares, weights, log_z, ref, beside, table, partial, size, n_items, n_chunks, beta,
+    values, factors, projects, squares, weights, tops, ref, beside, table, partial, size, n_items, n_chunks, beta,
     SCALED: gl.constexpr, DIMS: gl.constexpr, P: gl.constexpr, SIDE: gl.constexpr, K: gl.constexpr, ROWS: gl.constexpr, TERMS: gl.constexpr,
 ):  # fmt: skip
-    """Sums of one program over its items, in one tile of centres, with log Z given."""
+    """Sums of one program over its items, in one tile of centres, with the largest logits and Z given."""
     X: gl.constexpr = gl.BlockedLayout([1, 4], [128 // P, P // 4], [gl.num_warps(), 1], [1, 0])
     M: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, gl.num_warps() // 4], [16, SIDE // (gl.num_warps() // 4), 16])
     TILES: gl.constexpr = K // SIDE
@@ -425,11 +425,11 @@ def soft_tiles(
         total = _products(x_high, x_middle, x_low, high, middle, low, M, ROWS, SIDE, TERMS)
         following, project = _loaded(values, projects, start + n_chunks * ROWS, n_items, DIMS, P, ROWS, X)
         factor, along, sq, weight, rows, there = _items(factors, projects, squares, weights, start, n_items, ROWS, M)
-        normalizer = gl.load(log_z + rows, mask=there, other=0.0)
+        top, norm = gl.load(tops + rows, mask=there, other=0.0), gl.load(tops + n_items + rows, mask=there, other=1.0)
         inner = warpgroup_mma_wait(0, deps=[total]) * factor[:, None]
         cosine, rest_sq, offset, log_mass = _table(table + k_at, M, SIDE, K)
         full, beyond = _measured(inner, along, cosine, rest_sq, offset, SCALED)
-        resp = _exp2(log_mass[None, :] - beta * beyond - normalizer[:, None]) * weight[:, None]
+        resp = _exp2(log_mass[None, :] - beta * beyond - top[:, None]) * (weight * _inverse(norm))[:, None]
         distortion += _in_thread(resp * (beyond + sq[:, None]), ROWS, SIDE)
         mass += _by_center(resp, ROWS, SIDE)
         if SCALED:

@@ -11,7 +11,7 @@ as good as float32 and four nearly so, or two of 11 bits (TF32) in three product
 that each tile's sum begins at zero and is added to what was before by the ordinary units.
 
 The grid is fixed by the shape of X alone. Every program sums over its tiles in registers and writes one partial sum; these are added in
-float64 in their order: the same bits every time. Where the sums of all centres do not fit, one kernel finds log Z or the label of every
+float64 in their order: the same bits every time. Where the sums of all centres do not fit, one kernel finds Z or the label of every
 item, and in a second each program has a tile of centres and of dimensions.
 
 The module imports ``triton``; with TRITON_INTERPRET=1 its kernels run on the CPU.
@@ -339,11 +339,11 @@ def _soft_fused(
 
 @triton.jit
 def _normalizers(
-    values, factors, projects, squares, weights, ref, beside, table, log_z, totals, n_items, beta,
+    values, factors, projects, squares, weights, ref, beside, table, tops, totals, n_items, beta,
     SCALED: tl.constexpr, P: tl.constexpr, P_SIDE: tl.constexpr, P_PAD: tl.constexpr, K_SIDE: tl.constexpr, K_PAD: tl.constexpr,
     ROWS: tl.constexpr, TERMS: tl.constexpr,
 ):  # fmt: skip
-    """log Z of every item to base 2, less −β ‖x'‖², a tile of centres at a time; and Σ ω log Z of one program."""
+    """The largest logit of every item to base 2, and Z beside it, a tile of centres at a time; and Σ ω log Z of one program."""
     log_partition = tl.zeros((ROWS,), tl.float32)
     for block in range(tl.program_id(0), tl.cdiv(n_items, ROWS), tl.num_programs(0)):
         start = block * ROWS
@@ -366,20 +366,20 @@ def _normalizers(
             higher = tl.maximum(top, tl.max(logit, axis=1))
             total = total * tl.exp2(top - higher) + tl.sum(tl.exp2(logit - higher[:, None]), axis=1)
             top = higher
-        found = top + tl.log2(total)
-        tl.store(log_z + rows, found, there)
+        tl.store(tops + rows, top, there)
+        tl.store(tops + n_items + rows, total, there)
         sq, weight = tl.load(squares + rows, there, 0.0), tl.load(weights + rows, there, 0.0)
-        log_partition += weight * (found * LOG2 - beta * LOG2 * sq)
+        log_partition += weight * ((top + tl.log2(total)) * LOG2 - beta * LOG2 * sq)
     tl.store(totals + tl.program_id(0), tl.sum(log_partition, axis=0))
 
 
 @triton.jit
 def _soft_tiles(
-    values, factors, projects, squares, weights, log_z, ref, beside, table, partial, size, n_items, n_chunks, beta,
+    values, factors, projects, squares, weights, tops, ref, beside, table, partial, size, n_items, n_chunks, beta,
     SCALED: tl.constexpr, P: tl.constexpr, P_SIDE: tl.constexpr, P_PAD: tl.constexpr, K_SIDE: tl.constexpr, K_PAD: tl.constexpr,
     ROWS: tl.constexpr, TERMS: tl.constexpr,
 ):  # fmt: skip
-    """Sums of one program over its items, in one tile of centres and of dimensions, with log Z given."""
+    """Sums of one program over its items, in one tile of centres and of dimensions, with the largest logits and Z given."""
     K_TILES: tl.constexpr = K_PAD // K_SIDE
     TILES: tl.constexpr = K_TILES * (P_PAD // P_SIDE)
     chunk, tile = tl.program_id(0) // TILES, tl.program_id(0) % TILES
@@ -403,7 +403,8 @@ def _soft_tiles(
             inner = _inner(values, ref, beside, start, k_at, factor, project, there, P, P_SIDE, P_PAD, K_SIDE, K_PAD, ROWS, TERMS)
         full, beyond = _measured(inner, along, cosine, rest_sq, offset, SCALED)
         logit = log_mass[None, :] - beta * beyond
-        resp = tl.exp2(logit - tl.load(log_z + rows, there, 0.0)[:, None]) * weight[:, None]
+        resp = tl.exp2(logit - tl.load(tops + rows, there, 0.0)[:, None])
+        resp = resp * (weight / tl.load(tops + n_items + rows, there, 1.0))[:, None]
         distortion += tl.sum(resp * (beyond + sq[:, None]), axis=1)
         mass += resp
         if SCALED:
@@ -837,24 +838,24 @@ def soft(
 def _soft_in_tiles(given: _Prepared, beta: float) -> SoftSums:
     """The soft pass where log Z is found first."""
     (values, items), shape, n_items = given[:2], given.shape, len(given.values)
-    log_z = given.empty(n_items)
-    with_log_z = (values, *items, log_z, given.ref, given.parts, given.table)
+    tops = given.empty(2, n_items)  # the largest logits, and Z beside them
+    with_tops = (values, *items, tops, given.ref, given.parts, given.table)
     if given.by_hand:
         programs, tiles = given.programs(READ_ROWS), shape.k_pad // K_TILE_BY_HAND
         totals = given.empty(programs)
-        hopper.normalizers[(programs,)](*given.of_items, log_z, totals, n_items, beta, **given.in_tiles_by_hand(READ_ROWS))
+        hopper.normalizers[(programs,)](*given.of_items, tops, totals, n_items, beta, **given.in_tiles_by_hand(READ_ROWS))
         chunks, size = _chunks_in_tiles(n_items, SUMMED_ROWS, _multiprocessors(values.device), tiles), shape.numbers(2, tiles)
         partial = given.empty(chunks, size)
         options = given.in_tiles_by_hand(SUMMED_ROWS)
-        hopper.soft_tiles[(chunks * tiles,)](*with_log_z, partial, size, n_items, chunks, beta, **options)
+        hopper.soft_tiles[(chunks * tiles,)](*with_tops, partial, size, n_items, chunks, beta, **options)
     else:
         programs, k_tiles = shape.chunks(values.device, given.tuning), shape.k_pad // shape.k_side
         totals = given.empty(programs)
-        _normalizers[(programs,)](*given.of_items, log_z, totals, n_items, beta, **given.in_tiles)
+        _normalizers[(programs,)](*given.of_items, tops, totals, n_items, beta, **given.in_tiles)
         at_once = _multiprocessors(values.device) * given.tuning.programs
         chunks, size = _chunks_in_tiles(n_items, given.tuning.rows, at_once, shape.tiles), shape.numbers(2, k_tiles)
         partial = given.empty(chunks, size)
-        _soft_tiles[(chunks * shape.tiles,)](*with_log_z, partial, size, n_items, chunks, beta, **given.in_tiles)
+        _soft_tiles[(chunks * shape.tiles,)](*with_tops, partial, size, n_items, chunks, beta, **given.in_tiles)
     sums, (mass, share), distortion = given.added(partial, 2)
     return SoftSums(mass, share if given.options["SCALED"] else mass, sums, totals.sum(dtype=torch.float64), distortion.sum())
 
