@@ -22,7 +22,7 @@ from orthonmf.passes.base import host
 from orthonmf.passes.columns import ByLabel, Chances, Converted, Drawn, Relabelled, Renamed, Signs
 from orthonmf.passes.hard import FarthestItems, MeanReach, Nearer, Weights
 from orthonmf.passes.priced import Priced, PricedSums
-from orthonmf.passes.raw import Digest, Energy, Gram, Inner, Keys, LabelSums, Residual, WeightedSum
+from orthonmf.passes.raw import Digest, Energy, Gram, Keys, LabelSums, Residual, Scales, WeightedSum
 from orthonmf.passes.samples import LeastCost, Share, Shares
 
 if not available("torch") and not os.environ.get("CI"):
@@ -62,7 +62,7 @@ def other_works(frame, plain):
         (None, Gram(None), {}),
         (None, Gram(frame.ref), {}),
         (None, Gram(None, rooted=True), {}),
-        (None, Inner(data), {"labels": labels}),
+        (None, Scales(frame.measure, data), {"labels": labels}),
         (None, LabelSums(N_COMPONENTS, plain.n_dims), {"labels": labels, "values": values}),
         (None, Residual(frame.measure, data), {"labels": labels, "scale": values}),
         (None, audit, {"labels": labels, "scale": values}),

@@ -12,7 +12,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import async_copy, fence_async_shared, warpgroup_mma, warpgroup_mma_wait
 
-LOG2 = gl.constexpr(0.6931471805599453)
+LOG_OF_2 = gl.constexpr(0.6931471805599453)
 
 
 @gluon.jit
@@ -222,7 +222,7 @@ def soft_fused(
         top = gl.max(logit, axis=1)
         resp = _exp2(logit - top[:, None])
         norm = gl.sum(resp, axis=1)
-        log_partition += weight * ((top + _log2(norm)) * LOG2 - beta * LOG2 * sq)
+        log_partition += weight * ((top + _log2(norm)) * LOG_OF_2 - beta * LOG_OF_2 * sq)
         resp = resp * (weight * _inverse(norm))[:, None]
         around += weight * sq
         distortion += _in_thread(resp * beyond, ROWS, K)
@@ -395,7 +395,7 @@ def normalizers(
             top = higher
         gl.store(tops + rows, top, mask=there)
         gl.store(tops + n_items + rows, norm, mask=there)
-        log_partition += weight * ((top + _log2(norm)) * LOG2 - beta * LOG2 * sq)
+        log_partition += weight * ((top + _log2(norm)) * LOG_OF_2 - beta * LOG_OF_2 * sq)
     async_copy.wait_group(0)
     gl.store(totals + gl.program_id(0), gl.sum(log_partition, axis=0))
 

@@ -38,7 +38,7 @@ MIN_TILE, MAX_TILE = 16, 256
 
 # Stored entries ahead for which a row of a matrix is asked for, and bytes that come at once. Of 50 000 words, 50 numbers for each, products
 # took 15 ns an entry instead of 32; with four entries ahead, 30.
-AHEAD, LINE = 16, 64
+ENTRIES_AHEAD, LINE = 16, 64
 
 # e^x = 2^n e^r with n = round(x / log 2); adding 1.5 · 2^52 rounds, and leaves n in the last bits. Log 2 is in two parts,
 # the first of so few bits that n times it is exact; |r| ≤ log 2 / 2, where fourteen terms of the series are exact to rounding.
@@ -220,9 +220,9 @@ def ask_for(typing_context, rows, i, offset):
 @compiled
 def ask_for_row(rows, indices, at, last):
     """Have the processor fetch the row of an entry that comes later, if one does."""
-    if at + AHEAD < last:
+    if at + ENTRIES_AHEAD < last:
         for offset in range(0, rows.shape[1] * rows.itemsize, LINE):
-            ask_for(rows, indices[at + AHEAD], offset)
+            ask_for(rows, indices[at + ENTRIES_AHEAD], offset)
 
 
 def buffers(values, n_items, n_dims, n_centers):

@@ -27,7 +27,7 @@ from .journal import Journal
 
 # Tasks for each thread that may be begun, or answered, before the first of them is answered: while one is slow, no more answers than
 # these wait in memory. Without a bound the sums of products of 256 dimensions took half a GB on a busy machine.
-AHEAD = 8
+ANSWERS_AHEAD = 8
 
 
 class TimeLimitReached(Exception):
@@ -194,7 +194,7 @@ class _Workers:
                     done.put((index, None, error))
 
         jobs = (partial(job, index) for index in range(len(tasks)))
-        for each in islice(jobs, AHEAD * (self._n_workers + 1)):
+        for each in islice(jobs, ANSWERS_AHEAD * (self._n_workers + 1)):
             self._jobs.put(each)
         return self._in_order(done, jobs, len(tasks), dropped)
 

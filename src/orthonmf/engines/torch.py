@@ -33,7 +33,7 @@ GPU_BLOCK_BYTES = 1 << 28
 # Of the memory of a GPU that is free, what X may take: a pass needs some blocks beside it, and numbers of every item.
 SHARE_OF_DEVICE = 0.6
 # Beyond 2 to this power, the factor of the items is no number of float32.
-LARGEST_SHIFT = 100
+LARGEST_FLOAT32_SHIFT = 100
 # So few items are searched in this process: a pass over them is sooner done than its kernels are launched.
 FEW_ITEMS = 1 << 16
 
@@ -174,7 +174,7 @@ class TorchEngine(DenseEngine):
 
     def _kernel(self, frame: Framing | None, work: Pass) -> Any:
         """The fused kernel for a pass, where there is one for these items."""
-        if self._dim_factor is not None or self.size is not None or not self._has_kernels or abs(self.shift) > LARGEST_SHIFT:
+        if self._dim_factor is not None or self.size is not None or not self._has_kernels or abs(self.shift) > LARGEST_FLOAT32_SHIFT:
             return None
         known: bool = type(frame) in imported("orthonmf.engines.fused:LOSSES")
         return imported("orthonmf.engines.fused:KERNELS").get(type(work)) if known else None

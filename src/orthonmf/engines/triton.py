@@ -38,10 +38,10 @@ NARROW_TORCH = torch.float32 if INTERPRETED else torch.bfloat16
 INTERPRETED_MULTIPROCESSORS = 2
 
 # What stands for −∞ and ∞ in float32, where a difference of two must not be undefined.
-NEVER, FAR = -1e30, 1e37
-PER_LOG2, LOG2 = 1 / log(2), tl.constexpr(log(2))
+NEVER, FARTHEST = -1e30, 1e37
+PER_NATURAL_LOG2, NATURAL_LOG2 = 1 / log(2), tl.constexpr(log(2))
 # The golden ratio in 64 bits, of ``engines.base``.
-GOLDEN = tl.constexpr(0x9E3779B97F4A7C15)
+GOLDEN_WORD = tl.constexpr(0x9E3779B97F4A7C15)
 # Least size of a factor of ``tl.dot``, and largest tiles of dimensions and of centres.
 LEAST_SIDE, P_TILE, K_TILE = 16, 128, 64
 # Centres that the kernels of ``engines.hopper`` take at a time, padded dimensions of their items; and their layout where all sums do not
@@ -320,7 +320,7 @@ def _soft_fused(
         top = tl.max(logit, axis=1)
         resp = tl.exp2(logit - top[:, None])
         total = tl.sum(resp, axis=1)
-        log_partition += weight * ((top + tl.log2(total)) * LOG2 - beta * LOG2 * sq)
+        log_partition += weight * ((top + tl.log2(total)) * NATURAL_LOG2 - beta * NATURAL_LOG2 * sq)
         resp = resp * (weight / total)[:, None]
         distortion += tl.sum(resp * beyond, axis=1) + weight * sq
         mass += resp
@@ -369,7 +369,7 @@ def _normalizers(
         tl.store(tops + rows, top, there)
         tl.store(tops + n_items + rows, total, there)
         sq, weight = tl.load(squares + rows, there, 0.0), tl.load(weights + rows, there, 0.0)
-        log_partition += weight * ((top + tl.log2(total)) * LOG2 - beta * LOG2 * sq)
+        log_partition += weight * ((top + tl.log2(total)) * NATURAL_LOG2 - beta * NATURAL_LOG2 * sq)
     tl.store(totals + tl.program_id(0), tl.sum(log_partition, axis=0))
 
 
@@ -645,7 +645,7 @@ def _keys(values, multipliers, keys, n_items, scale, P: tl.constexpr, P_SIDE: tl
         number = (x * scale).to(tl.float64)
         bits = tl.where(number == 0.0, 0.0, number).to(tl.uint64, bitcast=True)  # −0.0 is 0.0
         bits ^= bits >> 32
-        bits *= GOLDEN
+        bits *= GOLDEN_WORD
         bits ^= bits >> 29
         bits *= tl.load(multipliers + dims, among, 0).to(tl.uint64, bitcast=True)[None, :]
         key += tl.sum(bits, axis=1)
@@ -721,11 +721,11 @@ def _tables(centers: Centers, scaled: bool, log_mass: Tensor | None, k_pad: int)
     """c, ‖b‖², b·(ref − ref32) and log₂ of the mass, (4, k_pad); those that are no centres are far and without mass."""
     table = torch.zeros((4, k_pad), dtype=torch.float64, device=centers.beside.device)
     k = len(centers.beside)
-    table[1, k:], table[3, k:] = (FAR if log_mass is None else 0.0), NEVER
+    table[1, k:], table[3, k:] = (FARTHEST if log_mass is None else 0.0), NEVER
     table[0, :k], table[2, :k] = centers.cosine, centers.offset
     table[1, :k] = centers.rest_sq if scaled else centers.rest_sq + 2 * centers.offset
     if log_mass is not None:
-        table[3, :k] = torch.clamp(log_mass * PER_LOG2, min=NEVER)
+        table[3, :k] = torch.clamp(log_mass * PER_NATURAL_LOG2, min=NEVER)
     return table.float()
 
 
@@ -824,13 +824,13 @@ def soft(
     tuning = tuning or usual(values.shape[1], len(centers.beside))
     given = _Prepared.of(values, items, centers, ref, scaled, log_mass, tuning)
     if not given.fused:
-        return _soft_in_tiles(given, beta * PER_LOG2)
+        return _soft_in_tiles(given, beta * PER_NATURAL_LOG2)
     chunks, size = given.shape.chunks(values.device, tuning), given.shape.numbers(2, 2)
     partial = given.empty(chunks, size)
     if given.by_hand:
-        hopper.soft_fused[(chunks,)](*given.of_items, partial, size, len(values), beta * PER_LOG2, **given.fused_by_hand)
+        hopper.soft_fused[(chunks,)](*given.of_items, partial, size, len(values), beta * PER_NATURAL_LOG2, **given.fused_by_hand)
     else:
-        _soft_fused[(chunks,)](*given.of_items, partial, size, len(values), beta * PER_LOG2, TERMS=tuning.terms, **given.options)
+        _soft_fused[(chunks,)](*given.of_items, partial, size, len(values), beta * PER_NATURAL_LOG2, TERMS=tuning.terms, **given.options)
     sums, (mass, share), (log_partition, distortion) = given.added(partial, 2)
     return SoftSums(mass, share if scaled else mass, sums, log_partition, distortion)
 

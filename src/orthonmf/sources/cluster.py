@@ -46,7 +46,7 @@ TASK_BYTES = 256 << 20
 LOADED_TASKS = 4
 # Tasks that are asked for and not yet answered in order, for each thread of the cluster, and at least; those whose answers are as long as
 # their chunks wait in a worker's memory: one for each thread, and some on their way.
-AHEAD, LEAST_AHEAD, HEAVY_AHEAD = 8, 16, 2
+TASKS_AHEAD, LEAST_AHEAD, HEAVY_AHEAD = 8, 16, 2
 # Seconds for which it is believed where chunks lie, while nothing goes wrong.
 BELIEVED_SECONDS = 10.0
 # Chunks that share more than so many times the tasks there are would be computed from each other again and again.
@@ -216,7 +216,7 @@ class Cluster:
         self, function: Callable[..., Any], calls: Sequence[tuple[int, tuple[Any, ...]]], check: Callable[[], None]
     ) -> Iterator[Any]:
         """Without a client: some calls at a time, so that few answers wait, and the time is looked at."""
-        step = AHEAD * (os.cpu_count() or 1)
+        step = TASKS_AHEAD * (os.cpu_count() or 1)
         for start in range(0, len(calls), step):
             some = calls[start : start + step]
             check()
@@ -284,7 +284,7 @@ class _Spread:
 
     def ahead(self, *, heavy: bool) -> int:
         """Tasks that may be asked for and not yet answered."""
-        return self.n_threads + HEAVY_AHEAD if heavy else max(AHEAD * self.n_threads, LEAST_AHEAD)
+        return self.n_threads + HEAVY_AHEAD if heavy else max(TASKS_AHEAD * self.n_threads, LEAST_AHEAD)
 
 
 def _blocks(array: Any, client: Any) -> list[Any]:
