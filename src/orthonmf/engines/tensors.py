@@ -20,7 +20,7 @@ from .._common.validation import check_values
 from ..exceptions import InvalidInputError, MissingExtraError
 
 try:
-    import torch
+    import torch as torch  # who reads tensors takes it from here
 except ImportError as error:
     raise MissingExtraError(
         f"engine='torch' needs torch, which cannot be imported ({error}): pip install 'orthonmf[torch]', or use engine='auto'."

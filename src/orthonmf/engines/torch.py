@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from typing import Any, cast
 
 import numpy as np
-import torch
 
 from .._common.registry import imported
 from .._common.typing import Array, Labels
@@ -25,7 +24,7 @@ from . import engine_class
 from .base import BLIND, MIN_BLOCK, Engine, Framing
 from .dense import DenseEngine, DenseRawRows
 from .layout import automatic, in_memory
-from .tensors import Tensor, brought, tensor_of
+from .tensors import Tensor, brought, tensor_of, torch
 from .threads import ThreadTeam
 
 # Bytes of a block on a GPU: enough that its kernels take longer than to be launched.
