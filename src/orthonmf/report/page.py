@@ -22,6 +22,7 @@ from ..model.terms import feature_names as feature_names_of
 from ..model.terms import top_terms
 from . import sections
 from .frames import Frames
+from .rival import Rival
 from .shown import Shown
 from .text import embedded, escaped, plural
 from .words import noun, summary
@@ -51,8 +52,8 @@ def write_report(
     path : path-like
         The file to write; an old one is replaced, whole or not at all.
     X : {array-like, sparse matrix, dask array, matrix on disk} of shape (n_samples, n_features) or None, default=None
-        The data of the fit, for the picture of the items and the heat map; at most 10 000 samples are drawn. Without it these are left
-        out. The digest must be that of the fit.
+        The data of the fit, for the picture of the items, the heat map and the best other partition; at most 10 000 samples are looked at.
+        Without it these are left out. The digest must be that of the fit.
     item_names : array-like of shape (n_items,) or None, default=None
         Names of the samples, to show some of each component; with ``orthogonal="features"`` the names of the features.
     feature_names : array-like of shape (n_features,) or None, default=None
@@ -128,9 +129,10 @@ def render(
         feature_names = names
     terms = top_terms(model, feature_names, n_terms=LISTED)
     drawn = None if X is None else Shown.of(model, factors, X)
+    rival = None if drawn is None else Rival.of(factors, drawn)
     found = (
         sections.components(factors, terms, names if factors.orthogonal == "samples" else None),
-        sections.items(factors, drawn, terms, names),
+        sections.items(factors, drawn, terms, names, rival),
         sections.heat_map(factors, drawn, feature_names_of(model, feature_names)),
         sections.sizes(factors),
         sections.number_of_components(factors),

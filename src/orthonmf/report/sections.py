@@ -17,6 +17,7 @@ from .frames import Frames
 from .heat import Heat
 from .hues import chip
 from .plane import Plane
+from .rival import Rival
 from .shown import Shown
 from .tables import Cell, table
 from .text import count, escaped, number, percent, plural
@@ -88,10 +89,10 @@ def components(model: Any, terms: list[list[Term]], item_names: list[str] | None
     return Section("components", "Components", "The components", body)
 
 
-def items(model: Any, shown: Shown | None, terms: list[list[Term]], item_names: list[str] | None) -> Section:
+def items(model: Any, shown: Shown | None, terms: list[list[Term]], item_names: list[str] | None, rival: Rival | None) -> Section:
     """The items in a plane, and how clear it is where they belong."""
     item = noun(model)
-    clear = parts.margins(model)
+    clear = parts.margins(model) + parts.another(model, rival)
     if shown is None:
         return Section("items", f"{item.capitalize()}s", f"The {item}s", f"<p>{_without_data(f'the {item}s in a plane')}</p>{clear}")
     plane = Plane.of(model, shown)

@@ -250,13 +250,21 @@ def _swapped(trials: _Trials, best: Partition, groups: Labels, n_tries: int | No
     elif assigner.free:
         limit = min(limit, BUDGET.adapted * most)
         margin = min(BUDGET.nearly, margin)
-    singles = _interleaved(*(_ranked(rises, places, limit) for rises in (bare, merged)))
+    singles = _singles(bare, merged, places, limit)
     if assigner.free and best.n_components > BUDGET.many_components and at_once(engine, best.n_components) == 1:
         n_local = max(BUDGET.local_tries * n_tries, best.n_components)
         return _locally_swapped(trials, best, places, islice(singles, n_local))
     swapped = chain(_several(bare, places), ([swap] for swap in islice(singles, n_tries)))
     starts = chain((_with_swaps(best, places, swaps) for swaps in swapped), assigner.rearranged(best.centers), trials.fresh)
     return trials.first_gain(best, starts, margin)
+
+
+def swapped_starts(engine: Engine, distortion: Moving, part: Partition) -> Iterator[Array]:
+    """The centres of a partition with one component closed and one opened elsewhere, for all such swaps, the most promising first."""
+    away = distances(engine, distortion, part)
+    places = _places(engine, distortion, part, away, equal_items(engine))
+    bare, merged, _ = _rises(engine, distortion, part, away, places)
+    return (_with_swaps(part, places, [swap]) for swap in _singles(bare, merged, places, np.finfo(float).max))
 
 
 def _locally_swapped(trials: _Trials, best: Partition, places: Places, swaps: Iterator[_Swap]) -> Partition | None:
@@ -351,6 +359,11 @@ def _ranked(rises: Array, places: Places, limit: float) -> Iterator[_Swap]:
             where = divmod(index, len(closed))
             yield _Swap(float(rises[where]), *where)
         left.ravel()[flat] = np.inf
+
+
+def _singles(bare: Array, merged: Array, places: Places, limit: float) -> Iterator[_Swap]:
+    """Single swaps in order of promise, by what both ``_rises`` say in turns."""
+    return _interleaved(*(_ranked(rises, places, limit) for rises in (bare, merged)))
 
 
 def _interleaved(*lists: Iterator[_Swap]) -> Iterator[_Swap]:
