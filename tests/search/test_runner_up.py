@@ -1,6 +1,7 @@
 """The runner-up is another partition at rest, no better than the best, and nearly the same is not another."""
 
 import doctest
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from orthonmf.engines.base import weighted_mean
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.search import runner_up as module
 from orthonmf.search.partition import alternate, centered, refilled
-from orthonmf.search.refine import refine
-from orthonmf.search.runner_up import ANOTHER, elsewhere, runner_up
+from orthonmf.search.refine import refine, swapped_starts
+from orthonmf.search.runner_up import ANOTHER, SWAPS_TRIED, elsewhere, runner_up
 
 SQUARE = np.array([[1.0, 1.0], [1.0, 2.0], [2.0, 1.0], [2.0, 2.0]])
 ROUNDING = 1e-9  # of the cost: what a gain must exceed for the refinement to count it
@@ -78,3 +79,12 @@ def test_the_same_partition_has_the_same_runner_up():
     assert first.cost == second.cost
     assert_array_equal(first.labels, second.labels)
     assert_array_equal(one.labels, other.labels)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_all_that_the_swaps_lead_to_it_costs_least(seed):
+    engine, distortion, part = refined(np.random.default_rng(seed).gamma(2.0, size=(80, 4)), "none", 5)
+    ends = [alternate(engine, distortion, centers) for centers in islice(swapped_starts(engine, distortion, part), SWAPS_TRIED)]
+    others = [end.cost for end in ends if end is not None and elsewhere(part.labels, end.labels) >= ANOTHER]
+    assert max(others) > min(others)
+    assert runner_up(engine, distortion, part).cost == min(others)
