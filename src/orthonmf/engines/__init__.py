@@ -16,7 +16,10 @@ REGISTRY = {
     "dense": "orthonmf.engines.dense:DenseEngine",
     "sparse": "orthonmf.engines.sparse:SparseEngine",
     "torch": "orthonmf.engines.torch:TorchEngine",
+    "torch-sparse": "orthonmf.engines.torch_sparse:TorchSparseEngine",
 }
+#: Of a name that means dense items the engine for sparse ones.
+SPARSE = {"torch": "torch-sparse"}
 
 
 def engine_class(name: str) -> type[Engine]:
@@ -35,4 +38,4 @@ def available(name: str) -> bool:
     return True
 
 
-__all__ = ["REGISTRY", "Engine", "ThreadTeam", "available", "engine_class"]
+__all__ = ["REGISTRY", "SPARSE", "Engine", "ThreadTeam", "available", "engine_class"]
