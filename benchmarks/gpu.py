@@ -170,6 +170,31 @@ def fits(table: Table) -> None:
     fit("the same, at most 5.5 % each", X, table, n_components=20, scaling="none", capacity=0.055, repeats=1)
 
 
+def documents(n_samples: int, n_words: int, n_drawn: int, n_topics: int, *, seed: int = 0) -> torch.Tensor:
+    """Counts of words, of which every topic prefers some of its own, drawn on the device: sparse rows, 1 + log(count)."""
+    generator = torch.Generator("cuda").manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    topics = rng.gamma(0.3, 1.0, (n_topics, n_words)) / np.arange(10, n_words + 10)
+    ends = torch.tensor(topics / topics.sum(axis=1, keepdims=True), device="cuda").cumsum(1)
+    labels = torch.randint(n_topics, (n_samples,), generator=generator, device="cuda")
+    places = []
+    for topic in range(n_topics):
+        some = torch.nonzero(labels == topic)
+        drawn = torch.searchsorted(ends[topic], torch.rand((len(some), n_drawn), generator=generator, device="cuda", dtype=torch.float64))
+        places.append((some * n_words + drawn.clamp_(max=n_words - 1)).ravel())
+    place, counts = torch.unique(torch.cat(places), return_counts=True)
+    borders = torch.searchsorted(place, torch.arange(n_samples + 1, device="cuda") * n_words)
+    return torch.sparse_csr_tensor(borders, place % n_words, 1 + counts.float().log(), size=(n_samples, n_words))
+
+
+def sparse(table: Table) -> None:
+    """Whole fits of sparse rows on the device."""
+    X = documents(500_000, 50_000, 96, 50)
+    print(f"    {X._nnz()} entries", flush=True)
+    for kind, scaling in (("lines", "item"), ("means", "none")):
+        fit(f"5e5 × 5e4 sparse, k = 50, {kind}", X, table, repeats=1, n_components=50, scaling=scaling)
+
+
 def large(table: Table) -> None:
     """1e8 items, on the device; and in this process, from where they are streamed."""
     X = draw(100_000_000, 64, 20)
@@ -194,6 +219,7 @@ def large(table: Table) -> None:
 PARTS: dict[str, tuple[tuple[Column, ...], Callable[[Table], None]]] = {
     "passes": (PASSES, passes),
     "fits": (FITS, fits),
+    "sparse": (FITS, sparse),
     "large": (FITS, large),
 }
 

@@ -2,7 +2,6 @@
 
 import os
 import warnings
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -17,8 +16,7 @@ from orthonmf.engines import ThreadTeam, available
 from orthonmf.engines.base import doubled, in_blocks
 from orthonmf.engines.sparse import SparseEngine
 from orthonmf.exceptions import InvalidInputError
-from orthonmf.passes.columns import Converted
-from orthonmf.passes.raw import Coordinates, Digest, Energy, Keys, Pearson, Residual, Subspace, UnitWeight, WeightedSum
+from orthonmf.passes.raw import Coordinates, Digest, Energy, Keys, Pearson, Subspace, UnitWeight
 from orthonmf.search.partition import item_points
 
 if not available("torch") and not os.environ.get("CI"):
@@ -29,7 +27,7 @@ import torch
 from orthonmf.engines import torch as torch_engine
 from orthonmf.engines import torch_sparse
 from orthonmf.engines.tensors import Tensor
-from orthonmf.engines.torch_sparse import SparseTensor, TorchSparseEngine
+from orthonmf.engines.torch_sparse import TorchSparseEngine
 
 LOSSES = sorted(REGISTRY)
 N_DIMS = 30
