@@ -27,17 +27,17 @@ DENSE_NUMBERS = 1 << 16
 
 
 @dataclass(frozen=True)
-class _Entries:
+class Entries:
     """What is computed of every number that a block stores."""
 
     matrix: Any
 
     @cached_property
-    def rows(self) -> Labels:
+    def rows(self) -> Any:
         """The row of every stored entry."""
         return np.repeat(np.arange(self.matrix.shape[0]), np.diff(self.matrix.indptr))
 
-    def summed(self, values: Array) -> Array:
+    def summed(self, values: Any) -> Any:
         """Numbers of the stored entries, added row by row, in float64."""
         return np.bincount(self.rows, values, self.matrix.shape[0]).astype(np.float64, copy=False)
 
@@ -51,7 +51,7 @@ class _Entries:
 
 
 @dataclass(frozen=True)
-class SparseRows(_Entries):
+class SparseRows(Entries):
     """Framed items of one block: factor and along act on the results, not on the items."""
 
     sq: Array
@@ -104,7 +104,7 @@ class SparseRows(_Entries):
 
 
 @dataclass(frozen=True)
-class SparseRawRows(_Entries):
+class SparseRawRows(Entries):
     """Items of one block, times a power of two."""
 
     #: What they are in a frame.

@@ -52,6 +52,8 @@ class OnDevice(Engine):
     #: Whether columns come to this process with every pass.
     _near = False
     _sent_weight: tuple[Any, Any] = (None, None)
+    device: Any
+    gives_tensors: bool
     _held: Any
     _dim_factor: Array | None = None
 

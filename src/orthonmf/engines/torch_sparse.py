@@ -24,7 +24,7 @@ from . import engine_class
 from .base import Engine
 from .dense import DenseRawRows
 from .layout import automatic, in_memory
-from .sparse import DENSE_NUMBERS, SparseEngine, SparseRawRows, SparseRows
+from .sparse import DENSE_NUMBERS, Entries, SparseEngine, SparseRawRows, SparseRows
 from .tensors import Tensor, check_kind, check_numbers, floating, tensor_of
 from .threads import ThreadTeam
 from .torch import OnDevice, device_for
@@ -153,16 +153,16 @@ def _bags(indices: Any, vectors: Any, borders: Any, factors: Any = None) -> Any:
     return embedding_bag(indices, vectors, borders, mode="sum", per_sample_weights=factors, include_last_offset=True)
 
 
-class _OnTensors:
+class _OnTensors(Entries):
     """What a block of tensors has for every number that it stores."""
 
     matrix: SparseTensor
 
     @property
-    def rows(self) -> Tensor:
+    def rows(self) -> Any:
         return self.matrix.row_numbers
 
-    def summed(self, values: Tensor) -> Tensor:
+    def summed(self, values: Any) -> Any:
         return self.matrix.by_row(values)
 
 
@@ -259,8 +259,8 @@ def held_on(device: Any, matrix: Any) -> Any:
     """A matrix on a device."""
     if not sp.issparse(matrix):
         return matrix
-    parts = (tensor_of(each, device) for each in (matrix.indptr.astype(np.int64), matrix.indices, matrix.data))
-    return SparseTensor(*parts, shape=matrix.shape)
+    indptr, indices, data = (tensor_of(each, device) for each in (matrix.indptr.astype(np.int64), matrix.indices, matrix.data))
+    return SparseTensor(indptr, indices, data, matrix.shape)
 
 
 # -- from a user ----------------------------------------------------------------------------------------------------------------
