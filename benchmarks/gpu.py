@@ -3,7 +3,8 @@
 Run ``python -m benchmarks gpu`` on a machine with an NVIDIA GPU of 80 GB or more (four minutes; ``--parts`` names some). Data are drawn on
 the device: gamma centres and exponential noise in float32. A pass is a median of five after a warm-up, as the engine runs it, with its
 totals brought to this process; beside it are reading X (a sum) and the same pass as plain tensors, and how far its sums are from those in
-float64. A fit is a median of five after one, certificate included.
+float64. A fit is a median of five after one, certificate included; those of sparse documents, of data larger than the device and under
+bounds are one after one.
 """
 
 from __future__ import annotations

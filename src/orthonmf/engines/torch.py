@@ -94,6 +94,10 @@ class OnDevice(Engine):
     def hold(self, values: Any) -> Any:
         return values if self._near else tensor_of(values, self.device)
 
+    def at_hand(self, column: Any) -> Any:
+        """Of many items it stays on the device."""
+        return super().at_hand(column) if self._near or self.n_items <= FEW_ITEMS else column
+
     def shown(self, column: Any, dtype: Any) -> Any:
         """For a user of tensors it stays on the device."""
         if not self.gives_tensors:
