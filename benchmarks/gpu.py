@@ -26,6 +26,7 @@ from orthonmf.engines import torch as torch_engine
 from orthonmf.engines.base import Engine, doubled
 from orthonmf.engines.tensors import Tensor
 from orthonmf.engines.torch import TorchEngine
+from orthonmf.engines.torch_sparse import TorchSparseEngine, checked
 from orthonmf.passes.hard import Labelled, Nearest
 from orthonmf.passes.soft import Gibbs
 from orthonmf.passes.state import State
@@ -192,8 +193,19 @@ def sparse(table: Table) -> None:
     """Whole fits of sparse rows on the device."""
     X = documents(500_000, 50_000, 96, 50)
     print(f"    {X._nnz()} entries", flush=True)
+    sparse_passes(X, 50)
     for kind, scaling in (("lines", "item"), ("means", "none")):
         fit(f"5e5 × 5e4 sparse, k = 50, {kind}", X, table, repeats=1, n_components=50, scaling=scaling)
+
+
+def sparse_passes(X: torch.Tensor, n_components: int) -> None:
+    """A line for every pass over sparse rows, and whether its sums have the same bits again."""
+    with ThreadTeam(1) as team:
+        engine = TorchSparseEngine.of(checked(X, "ONMF"), None, None, 0, team)
+        for name, frame, work in works(engine, n_components):
+            one, other = (engine.run(frame, work).total for _ in range(2))
+            seconds = median_seconds(lambda f=frame, w=work: engine.run(f, w))
+            print(f"    {name}: {seconds * 1e3:.1f} ms, the same bits again: {np.array_equal(one.sums, other.sums)}", flush=True)
 
 
 def large(table: Table) -> None:

@@ -96,7 +96,9 @@ class SparseTensor:
 
     def by_row(self, values: Any) -> Tensor:
         """Numbers of the stored entries, added row by row, in float64."""
-        return Tensor(torch.segment_reduce(values.values.double(), "sum", offsets=self.indptr.values, unsafe=True))
+        parts, borders = self._parts
+        found = _segments(values.values.double(), parts)
+        return Tensor(found if borders is None else _segments(found, borders))
 
     def __getitem__(self, where: Any) -> SparseTensor:
         """Some rows: a slice shares their numbers."""
@@ -151,6 +153,11 @@ class SparseTensor:
 def _bags(indices: Any, vectors: Any, borders: Any, factors: Any = None) -> Any:
     """Sums of the vectors at ``indices`` between borders, times their factors."""
     return embedding_bag(indices, vectors, borders, mode="sum", per_sample_weights=factors, include_last_offset=True)
+
+
+def _segments(values: Any, borders: Any) -> Any:
+    """Sums of numbers between borders."""
+    return torch.segment_reduce(values, "sum", offsets=borders, unsafe=True)
 
 
 class _OnTensors(Entries):
@@ -295,7 +302,7 @@ def _canonical(X: SparseTensor) -> SparseTensor:
     place, order = torch.sort(place, stable=True)
     place, counts = torch.unique_consecutive(place, return_counts=True)
     borders = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-    data = torch.segment_reduce(X.data.values[order], "sum", offsets=borders, unsafe=True)
+    data = _segments(X.data.values[order], borders)
     rows, columns = torch.div(place, X.shape[1], rounding_mode="floor"), place % X.shape[1]
     indptr = torch.searchsorted(rows, torch.arange(X.shape[0] + 1, device=X.device))
     return SparseTensor(Tensor(indptr), Tensor(columns), Tensor(data), X.shape)
