@@ -157,11 +157,12 @@ class ONMF(CallbackSupport, Factorization):
         is no time for it.
     sparse_output : bool, default=False
         Whether ``transform`` returns a CSR array. Samples only.
-    engine : {"auto", "compiled", "compiled-sparse", "dask", "dense", "sparse"}, default="auto"
+    engine : {"auto", "compiled", "compiled-sparse", "dask", "dense", "sparse", "torch"}, default="auto"
         What reads X; "auto" follows the type of X. For collections of dask it is "dask", or the name of what reads each chunk. "compiled"
         and "compiled-sparse" are "dense" and "sparse" with their hot passes compiled by numba (the extra ``fast``): "auto" takes them for
         arrays of 2**20 numbers or more, and for sparse matrices of 2**18 stored ones, where numba is installed. They agree to rounding. The
-        first fit compiles, which takes some ten seconds once.
+        first fit compiles, which takes some ten seconds once. "torch" computes with tensors, on the GPU where there is one (the extra
+        ``torch``): "auto" takes it for tensors that lie there.
     n_jobs : int or None, default=None
         Threads. None uses the cores that are free. The result does not depend on it, to the last bit.
     checkpoint : path-like or None, default=None
@@ -317,10 +318,11 @@ class ONMF(CallbackSupport, Factorization):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, dask array or data frame} of shape (n_samples, n_features), or a matrix on disk
-            Nonnegative data. Of dask: chunks of whole items, arrays or CSR, which stay with the workers. On disk: a ``numpy.memmap``, a
-            dataset of h5py, a zarr array, the X of an AnnData that is backed, or the path of a .npy, a .zarr, a .parquet or a folder of
-            these; more than 64 MiB are read piece by piece in every pass, never held whole.
+        X : {array-like, sparse matrix, tensor of torch, dask array or data frame} of shape (n_samples, n_features), or a matrix on disk
+            Nonnegative data. A tensor stays on its device, and ``components_``, ``labels_``, ``scale_``, ``margin_`` and ``counts_``, like
+            what the other methods return for tensors, are tensors there. Of dask: chunks of whole items, arrays or CSR, which stay with
+            the workers. On disk: a ``numpy.memmap``, a dataset of h5py, a zarr array, the X of an AnnData that is backed, or the path of a
+            .npy, a .zarr, a .parquet or a folder of these; more than 64 MiB are read piece by piece in every pass, never held whole.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,) or None

@@ -62,7 +62,13 @@ def resident(data: Data, *, quiet: bool) -> Data:
 
 
 def _speak_of_names(data: Data) -> None:
-    """Say when a first column that may be names was taken for numbers."""
+    """Say when columns share a name, and when a first column that may be names was taken for numbers."""
+    if data.column_names is not None and (twice := repeated(data.column_names.tolist())):
+        places = " and ".join(str(j + 1) for j in np.flatnonzero(data.column_names == twice[0]))
+        warn(
+            f"note: {len(twice)} name{'s' * (len(twice) > 1)} of columns stand{'s' * (len(twice) == 1)} more than once, {twice[0]!r} over "
+            f"columns {places} of numbers; predict and verify find columns by name: give each a name of its own."
+        )
     if isinstance(data.X, ON_DISK) or data.row_names is not None or data.column_names is None or is_sparse(data.X) or len(data.X) < MANY:
         return
     first = np.asarray(data.X[:, 0], dtype=np.float64)

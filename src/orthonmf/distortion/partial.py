@@ -39,7 +39,7 @@ LEAST_STEPS, LEAST_FALL = 200, 1e-11
 # Below this share of what a component has of a dimension nothing is left of it but rounding. And a dimension of which it has no more than
 # this share of what it has of others is as one that it has not: items that belong to it with a chance of 1e-30 would decide what it has
 # there, and of a direction that might be almost all.
-LEAST_LEFT = 1e-12
+LEAST_LEFT_OVER = 1e-12
 
 
 class Partial(Splitting, Moving, ABC):
@@ -119,7 +119,7 @@ class PartialSquares(Partial, ABC):
             mine, scale = labels == j, theta[j][:, None]
             pull = np.square(moving[:, None] * scale * (framed(rest.items).values - scale * there * center))
             own, away = moving[:, None] * np.square(scale) * there, moving * np.maximum(distance[j], 0)
-            left = np.where(held - own > LEAST_LEFT * held, held - own, 0.0)
+            left = np.where(held - own > LEAST_LEFT_OVER * held, held - own, 0.0)
             join[j], leave[mine] = away - over(pull, held + own).sum(axis=1), (away + over(pull, left).sum(axis=1))[mine]
         return leave, join
 
@@ -307,7 +307,7 @@ def seen(items: Items, vectors: Array, labels: Labels | None) -> Array:
 
 def enough(there: Array) -> Array:
     """Whether a component has enough of a dimension, by Σ q m, for a centre there."""
-    return there > LEAST_LEFT * there.max(axis=1, keepdims=True)
+    return there > LEAST_LEFT_OVER * there.max(axis=1, keepdims=True)
 
 
 def stiff(there: Array, mass: Array) -> Array:

@@ -295,7 +295,7 @@ class Engine(Holder, ABC):
         Beyond the result and X it takes ``OUTER_BYTES`` and a block or two for each thread.
         """
 
-    def block_weight(self, where: slice) -> Array:
+    def _block_weight(self, where: slice) -> Array:
         """Weights w_i of one block, float64, where its items are."""
         return np.ones(where.stop - where.start) if self.weight is None else self.weight[where]
 
@@ -382,7 +382,7 @@ class Engine(Holder, ABC):
         """The numbers of one block."""
         if name == INDEX:
             return np.arange(self.first + where.start, self.first + where.stop)
-        return self.block_weight(where) if name == GIVEN_WEIGHT else columns[name][where]
+        return self._block_weight(where) if name == GIVEN_WEIGHT else columns[name][where]
 
     def _join(self, joined: dict[str, Array], name: str, where: slice, values: Array) -> None:
         if where.stop - where.start == self.n_items:
@@ -420,7 +420,7 @@ class Engine(Holder, ABC):
 
 def block_weight(engine: Engine, where: slice) -> Array:
     """Weights w_i of one block, float64, where its items are."""
-    return engine.block_weight(where)
+    return engine._block_weight(where)
 
 
 AnyEngine = TypeVar("AnyEngine", bound=Engine)

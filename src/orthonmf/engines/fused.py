@@ -35,6 +35,8 @@ class Sight(NamedTuple):
     Attributes
     ----------
     frame : Distortion
+    ref : torch.Tensor of shape (n_dims,)
+        The reference of the frame in float32.
     values : torch.Tensor of shape (n_items, n_dims) or None
         None where only what frames them is at hand.
     items : kernels.Items
@@ -43,24 +45,21 @@ class Sight(NamedTuple):
     """
 
     frame: Distortion
+    ref: Any
     values: Any
     items: kernels.Items
     unit: float
 
     def seen(self, values: Tensor, where: slice) -> Sight:
         """The items of a block."""
-        return Sight(self.frame, values.values.contiguous(), kernels.Items(*(each[where] for each in self.items)), self.unit)
+        return self._replace(values=values.values.contiguous(), items=kernels.Items(*(each[where] for each in self.items)))
 
     def of(self, centers: Array) -> kernels.Centers:
         """Centres in the frame."""
         rest = centers[:, int(self.frame.scaled) :]
         cosine = centers[:, 0] if self.frame.scaled else np.zeros(len(centers))
         parts = rest, cosine, np.einsum("ij,ij->i", rest, rest), rest @ self.rounded
-        return kernels.Centers(*(torch.from_numpy(np.ascontiguousarray(each)) for each in parts))
-
-    @property
-    def ref(self) -> Any:
-        return torch.as_tensor(self.frame.ref.astype(np.float32), device=self.values.device)
+        return kernels.Centers(*(torch.from_numpy(np.array(each)) for each in parts))
 
     @property
     def rounded(self) -> Array:
@@ -106,7 +105,8 @@ def sight(frame: Distortion, blocks: list[tuple[Any, ...]]) -> Sight:
     """Items of whose blocks it is known what frames them."""
     factor, project, sq, weight = (torch.cat([each.values for each in column]) for column in zip(*blocks, strict=True))
     unit = float(weight.max()) or 1.0
-    return Sight(frame, None, kernels.Items(factor.float(), project.float(), sq.float(), (weight / unit).float()), unit)
+    ref = torch.as_tensor(frame.ref.astype(np.float32), device=sq.device)
+    return Sight(frame, ref, None, kernels.Items(factor.float(), project.float(), sq.float(), (weight / unit).float()), unit)
 
 
 def _soft(work: Gibbs, at: Sight, columns: Columns) -> Found:

@@ -18,9 +18,9 @@ from .threads import ThreadTeam
 # Numbers in X, and stored ones in a sparse X, from which compiled passes are worth loading numba for, and the first time compiling them,
 # which takes some ten seconds.
 COMPILED_NUMBERS, COMPILED_ENTRIES = 1 << 20, 1 << 18
-# Items from which an assignment under bounds is: loading its loops takes half a second, once in a process, and a fit of 4000 items took
-# more than that longer without them.
-COMPILED_ITEMS = 1 << 11
+# Items from which an assignment under bounds is: loading its loops takes half a second, once in a process, and a fit of 180 items took a
+# second longer without them, of 600 items four.
+COMPILED_ITEMS = 1 << 7
 # Rows on disk whose frame is kept in memory, at most: 28 bytes each, 224 MiB.
 MANY_STORED = 1 << 23
 # Rows that are looked at together for the largest number of those that weigh.

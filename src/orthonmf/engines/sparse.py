@@ -27,7 +27,7 @@ DENSE_NUMBERS = 1 << 16
 
 
 @dataclass(frozen=True)
-class _SparseRows:
+class SparseRows:
     """Framed items of one block: factor and along act on the results, not on the items."""
 
     matrix: Any
@@ -37,12 +37,16 @@ class _SparseRows:
     ref: Array
 
     def dot(self, vectors: Array) -> Array:
-        inner = np.ascontiguousarray((self.matrix @ vectors.T).T)
+        inner = self._products(vectors)
         if self.factor is not None:
             inner *= self.factor
         # x'·v = factor (x·v) − along (ref·v)
         inner -= np.multiply.outer(vectors @ self.ref, self.along)
         return inner.astype(self.matrix.dtype, copy=False)
+
+    def _products(self, vectors: Array) -> Array:
+        """Of the items as they are stored: shape (k, block)."""
+        return np.ascontiguousarray((self.matrix @ vectors.T).T)
 
     def own(self, vectors: Array, labels: Labels) -> Array:
         inner = _inner(self.matrix, labels, vectors)
@@ -53,10 +57,12 @@ class _SparseRows:
     def tdot(self, weights: Array) -> Array:
         scaled = weights if self.factor is None else weights * self.factor
         if np.count_nonzero(scaled) <= FEW_PER_ITEM * scaled.shape[1]:
-            sums = (sp.csr_array(scaled) @ self.matrix).toarray()
-        else:
-            sums = (self.matrix.T @ scaled.T).T
-        return sums - np.multiply.outer(weights @ self.along, self.ref)
+            return self._sums_of_few(scaled, weights @ self.along)
+        return (self.matrix.T @ scaled.T).T - np.multiply.outer(weights @ self.along, self.ref)
+
+    def _sums_of_few(self, weights: Array, along: Array) -> Array:
+        """Weighted sums of the items as they are stored, most of whose weights are 0, less ``along`` times the reference."""
+        return (sp.csr_array(weights) @ self.matrix).toarray() - np.multiply.outer(along, self.ref)
 
     def sqnorms(self) -> Array:
         factor = 1.0 if self.factor is None else self.factor
@@ -80,7 +86,7 @@ class _SparseRows:
 
 
 @dataclass(frozen=True)
-class _SparseRawRows:
+class SparseRawRows:
     """Items of one block, times a power of two."""
 
     matrix: Any
@@ -102,21 +108,26 @@ class _SparseRawRows:
     def total(self, weight: Array) -> Array:
         return self.matrix.T @ weight
 
-    def framed(self, factor: Array | None, along: Array | None, ref: Array) -> _SparseRows:
-        return _SparseRows(self.matrix, self._sq, factor, np.ones(len(self)) if along is None else along, ref)
+    def framed(self, factor: Array | None, along: Array | None, ref: Array) -> SparseRows:
+        return SparseRows(self.matrix, self._sq, factor, np.ones(len(self)) if along is None else along, ref)
 
     def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
-        rows = _row_numbers(self.matrix)
-        values = components[labels[rows], self.matrix.indices]
-        stored = np.bincount(rows, np.square(self.matrix.data - values * scale[rows]), len(self))
+        stored, covered = self._stored_residual(scale, labels, components)
         # Squared norm of the component outside the stored entries.
         whole = np.einsum("ij,ij->i", components, components)[labels]
-        missed = whole - np.bincount(rows, np.square(values), len(self))
+        missed = whole - covered
         little = np.flatnonzero(missed < LITTLE * whole)
         if little.size:
             used, names = np.unique(labels[little], return_inverse=True)
-            missed[little] = _SparseRawRows(self.matrix[little])._missed(names, components[used])
+            missed[little] = SparseRawRows(self.matrix[little])._missed(names, components[used])
         return stored + scale**2 * missed
+
+    def _stored_residual(self, scale: Array, labels: Labels, components: Array) -> tuple[Array, Array]:
+        """Over the stored entries of every item, the squared norms of x − scale · component, and of the component."""
+        rows = _row_numbers(self.matrix)
+        values = components[labels[rows], self.matrix.indices]
+        stored = np.bincount(rows, np.square(self.matrix.data - values * scale[rows]), len(self))
+        return stored, np.bincount(rows, np.square(values), len(self))
 
     def _missed(self, labels: Labels, components: Array) -> Array:
         """Squared norm of the component outside an item's stored entries; exactly 0 where they cover its support.
@@ -165,8 +176,8 @@ class _SparseRawRows:
     def times(self, factor: Array, dim_factor: Array) -> Any:
         return sp.csr_array(sp.diags_array(factor) @ self.matrix @ sp.diags_array(dim_factor))
 
-    def rooted(self) -> _SparseRawRows:
-        return _SparseRawRows(sp.csr_array((np.sqrt(self.matrix.data), self.matrix.indices, self.matrix.indptr), shape=self.matrix.shape))
+    def rooted(self) -> SparseRawRows:
+        return SparseRawRows(sp.csr_array((np.sqrt(self.matrix.data), self.matrix.indices, self.matrix.indptr), shape=self.matrix.shape))
 
     def gram(self, weight: Array, ref: Array | None) -> Array:
         scaled = sp.diags_array(np.sqrt(weight)) @ self.matrix.astype(np.float64)
@@ -209,12 +220,12 @@ class SparseEngine(Engine):
         super().__init__(matrix.shape[0], matrix.shape[1], np.float64, weight, shift, team)
         self.given_dtype = matrix.dtype
 
-    def rows(self, where: slice) -> _SparseRawRows:
+    def rows(self, where: slice) -> SparseRawRows:
         start, stop = self._matrix.indptr[where.start], self._matrix.indptr[where.stop]
         indptr = self._matrix.indptr[where.start : where.stop + 1] - start
         data = shifted(self._matrix.data[start:stop].astype(np.float64, copy=False), self.shift)
         shape = (where.stop - where.start, self.n_dims)
-        return _SparseRawRows(sp.csr_array((data, self._matrix.indices[start:stop], indptr), shape=shape))
+        return SparseRawRows(sp.csr_array((data, self._matrix.indices[start:stop], indptr), shape=shape))
 
     def select(self, index: Labels) -> Engine:
         chosen = self._matrix[index].astype(np.float64)

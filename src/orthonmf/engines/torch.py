@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from typing import Any, cast
 
 import numpy as np
-import torch
 
 from .._common.registry import imported
 from .._common.typing import Array, Labels
@@ -25,7 +24,7 @@ from . import engine_class
 from .base import BLIND, MIN_BLOCK, Engine, Framing
 from .dense import DenseEngine, DenseRawRows
 from .layout import automatic, in_memory
-from .tensors import Tensor, brought, tensor_of
+from .tensors import Tensor, brought, tensor_of, torch
 from .threads import ThreadTeam
 
 # Bytes of a block on a GPU: enough that its kernels take longer than to be launched.
@@ -33,7 +32,7 @@ GPU_BLOCK_BYTES = 1 << 28
 # Of the memory of a GPU that is free, what X may take: a pass needs some blocks beside it, and numbers of every item.
 SHARE_OF_DEVICE = 0.6
 # Beyond 2 to this power, the factor of the items is no number of float32.
-LARGEST_SHIFT = 100
+LARGEST_FLOAT32_SHIFT = 100
 # So few items are searched in this process: a pass over them is sooner done than its kernels are launched.
 FEW_ITEMS = 1 << 16
 
@@ -69,7 +68,7 @@ class TorchEngine(DenseEngine):
 
     # -- items ------------------------------------------------------------------------------------------------------------------
 
-    def block_weight(self, where: slice) -> Any:
+    def _block_weight(self, where: slice) -> Any:
         if self.weight is None:
             return Tensor(torch.ones(where.stop - where.start, dtype=torch.float64, device=self.device))
         known, held = self._sent_weight
@@ -174,7 +173,7 @@ class TorchEngine(DenseEngine):
 
     def _kernel(self, frame: Framing | None, work: Pass) -> Any:
         """The fused kernel for a pass, where there is one for these items."""
-        if self._dim_factor is not None or self.size is not None or not self._has_kernels or abs(self.shift) > LARGEST_SHIFT:
+        if self._dim_factor is not None or self.size is not None or not self._has_kernels or abs(self.shift) > LARGEST_FLOAT32_SHIFT:
             return None
         known: bool = type(frame) in imported("orthonmf.engines.fused:LOSSES")
         return imported("orthonmf.engines.fused:KERNELS").get(type(work)) if known else None
@@ -191,7 +190,7 @@ class TorchEngine(DenseEngine):
         before, sight = self._kept.get((None, -1), (None, None))
         if before is not frame:
             framed = imported("orthonmf.engines.fused:framed")
-            blocks = [framed(frame.items(self.rows(where), self.block_weight(where)), self.shift) for where in self.slices]
+            blocks = [framed(frame.items(self.rows(where), self._block_weight(where)), self.shift) for where in self.slices]
             sight = imported("orthonmf.engines.fused:sight")(frame, blocks)
             self._kept[None, -1] = frame, sight
         return sight

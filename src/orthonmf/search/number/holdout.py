@@ -31,7 +31,7 @@ PATIENCE = 4
 # Starts of every number of components: fewer where they are dear.
 LEAST_STARTS, MOST_STARTS = 4, 16
 # Of a component of counts, this share is as all items are: what it lacks may still be met.
-EVEN = 1e-3
+EVEN_PART = 1e-3
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class _Held:
         centers, measure = np.abs(distortion.to_data(part.centers)), distortion.measure
         if distortion.power == 1:
             size = centers.sum(axis=1, keepdims=True) / distortion.ref.sum()
-            centers = (1 - EVEN) * centers + EVEN * size * distortion.ref
+            centers = (1 - EVEN_PART) * centers + EVEN_PART * size * distortion.ref
         scale = measure.fitted(self.kept, part.labels, centers) if distortion.scaled else np.ones(len(self.weight))
         return self.weight * measure.residual(self.out, scale, part.labels, centers)
 
