@@ -5,8 +5,10 @@ Run as ``python benchmarks/_gpu_kernels.py [all | SHAPE ...]``.
 The package is read from ``src`` beside this file. Data are drawn on the device; errors are against float64, in chunks, on the device too.
 """
 
+import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
@@ -30,7 +32,7 @@ SHAPES = {
     "k1024": (10_000_000, 128, 1024),
 }
 # The same where only errors are of interest: wide items, tiles of few centres, and what fills no power of two.
-CHECKED = [(1 << 18, 512, 256), (1 << 18, 512, 1024), (1 << 18, 128, 200), (1 << 18, 128, 40), (1 << 18, 64, 50), (1 << 18, 50, 30)]
+CHECKED = [(1 << 18, *sides) for sides in ((512, 256), (512, 1024), (100, 200), (50, 30))]
 
 
 def say(*words):
@@ -239,16 +241,23 @@ def run_loss(name, scaled):
     repeats_exactly(problem, beta, log_mass, labels)
     if scaled:
         return
-    fewer = kernels.usual(p, k)._replace(terms=4)
-    line(
-        "soft of 4 terms",
-        lambda: kernels.soft(*problem, beta, log_mass, fewer),
-        lambda: soft_errors(problem, checked, beta, log_mass, fewer),
-    )
+    for said, tuning in others(p, k).items():
+        line(
+            f"soft of {said}",
+            lambda t=tuning: kernels.soft(*problem, beta, log_mass, t),
+            lambda t=tuning: soft_errors(problem, checked, beta, log_mass, t),
+        )
     words = torch.from_numpy(multipliers(p).view("int64")).cuda()
     line("keys", lambda: kernels.keys(problem[0], 0.125, words), lambda: f"equal {keys_agree(problem[0], 0.125, words)}")
     tried("plain torch soft", lambda: f"{milliseconds(lambda: plain_soft(problem, beta, log_mass), repeats):7.3f} ms")
     tried("flash_kmeans assignment", lambda: f"{flash(problem):7.3f} ms")
+
+
+def others(p, k):
+    """What the default is not."""
+    usual = kernels.usual(p, k)
+    few = {"3 programs": usual._replace(programs=3, registers=168)} if usual.warps == 4 else {}
+    return few | {"4 terms": usual._replace(terms=4)}
 
 
 def repeats_exactly(problem, beta, log_mass, labels):
@@ -285,15 +294,45 @@ def check_shape(n, p, k, scaled):
     labels = torch.randint(k, (n,), device="cuda", dtype=torch.int32)
     said = f"{n} x {p}, k = {k} {'lines' if scaled else 'means'}"
     tried(f"{said} soft", lambda: soft_errors(problem, n, beta, log_mass))
+    tried(f"{said} soft beta x 1000", lambda: soft_errors(problem, n, 1000 * beta, log_mass))
     tried(f"{said} hard", lambda: hard_errors(problem, n))
     tried(f"{said} labelled", lambda: hard_errors(problem, n, labels))
     tried(f"{said} nearest two", lambda: two_errors(problem, n))
 
 
+def compiled():
+    """Compile all kernels, of every shape and loss in a process of its own: Triton keeps them on disk."""
+    sides = {each[1:] for each in [*SHAPES.values(), *CHECKED]}
+    told = [[str(p), str(k), str(int(scaled))] for p, k in sorted(sides) for scaled in (False, True)]
+    for process in [subprocess.Popen([sys.executable, __file__, "compile", *each]) for each in told]:
+        process.wait()
+    say(f"compiled: {time.perf_counter() - BEGUN:.0f} s")
+
+
+def called(p, k, scaled):
+    """Every kernel of a shape once, on few items."""
+    problem, log_mass = made(1 << 11, p, k, scaled), torch.zeros(k, dtype=torch.float64)
+    labels = torch.zeros(1 << 11, device="cuda", dtype=torch.int32)
+    for call in (
+        lambda: kernels.soft(*problem, 1.0, log_mass),
+        lambda: kernels.hard(*problem, None),
+        lambda: kernels.hard(*problem, labels),
+        lambda: kernels.labelled(*problem, labels),
+        lambda: kernels.nearest_two(*problem, None),
+        lambda: kernels.nearest_two(*problem, labels),
+    ):
+        with suppress(Exception):
+            call()
+
+
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["compile"]:
+        called(int(sys.argv[2]), int(sys.argv[3]), bool(int(sys.argv[4])))
+        sys.exit()
     device = torch.cuda.get_device_properties(0)
     say(f"{device.name}, {device.multi_processor_count} multiprocessors; torch {torch.__version__}")
     everything = [*SHAPES, "accuracy"]
+    compiled()
     for shape in everything if sys.argv[1:] in ([], ["all"]) else sys.argv[1:]:
         accuracy() if shape == "accuracy" else run(shape)
     say(f"all: {time.perf_counter() - BEGUN:.0f} s")

@@ -1,8 +1,10 @@
 """A dask cluster of this machine beside its threads: one pass, whole fits, workers that are killed, and data larger than the workers.
 
 Run ``python -m benchmarks clusters`` (about five minutes; ``--parts pass fit deaths memory`` chooses). *Pass*: 2e6 items of 64 float32
-dimensions that the workers hold, in chunks of dask's own size, 20 components; medians of five after a warm-up; *KiB* is what the tasks of
-one pass and their answers take, beside chunks × (k p + k) numbers each way. *Deaths*: a fit to 2 GB in a file, of which every task loads
+dimensions that the workers hold, in chunks of dask's own size or as many as there are workers, 20 components; medians after a warm-up;
+*× threads* compares with as many threads of this process (as many as there are cores, at most), *speed-up* with one worker; *KiB* is
+what the tasks of one pass and their answers take, beside chunks × (k p + k) numbers each way. On a machine of 16 cores (about two minutes):
+``python -m benchmarks clusters --parts pass --workers 1 2 4 8 16``. *Deaths*: a fit to 2 GB in a file, of which every task loads
 its chunk, undisturbed and with a worker killed twice. *Memory*: the same of 3.2 GB, on two workers that may hold a quarter of it each.
 """
 
@@ -12,6 +14,7 @@ import argparse
 import pickle
 import tempfile
 import time
+from collections import Counter
 from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
@@ -27,6 +30,7 @@ from orthonmf.distortion import REGISTRY
 from orthonmf.engines import Engine, ThreadTeam
 from orthonmf.engines import dask as dask_engine
 from orthonmf.engines.layout import Layout
+from orthonmf.engines.threads import n_cores
 from orthonmf.passes.hard import Nearest
 from orthonmf.passes.soft import Gibbs
 from orthonmf.passes.state import State
@@ -37,14 +41,17 @@ from . import scaling
 from ._table import Column, Table
 from ._timing import machine, median_seconds
 
-N_ITEMS, N_DIMS, N_COMPONENTS = 2_000_000, 64, 20
+N_ITEMS, N_DIMS, N_COMPONENTS, REPEATS = 2_000_000, 64, 20, 9
 PASS_COLUMNS = (
-    Column("who", 26),
+    Column("who", 12),
     Column("hard, ms", 10, ".1f"),
     Column("× threads", 10, ".2f"),
+    Column("speed-up", 10, ".2f"),
     Column("soft, ms", 10, ".1f"),
     Column("× threads ", 10, ".2f"),
-    Column("tasks", 6, "d"),
+    Column("speed-up ", 10, ".2f"),
+    Column("chunks", 6, "d"),
+    Column("most held", 9, "d"),
     Column("KiB", 8, ".0f"),
     Column("numbers, KiB", 13, ".0f"),
 )
@@ -74,9 +81,11 @@ def loaded(path: str, block_info: Any = None) -> Any:
     return np.fromfile(path, np.float32, (stop - start) * N_DIMS, offset=where).reshape(-1, N_DIMS)
 
 
-def items(n_items: int, path: Path | None = None) -> Any:
-    """Items in chunks of dask's own size: made when they are needed, or loaded from a file."""
+def items(n_items: int, path: Path | None = None, *, at_least: int = 1) -> Any:
+    """Items in chunks of dask's own size, or ``at_least`` so many: made when they are needed, or loaded from a file."""
     like = da.empty((n_items, N_DIMS), dtype=np.float32, chunks=("auto", -1))
+    if like.numblocks[0] < at_least:
+        like = like.rechunk((-(-n_items // at_least), -1))
     options = {"chunks": like.chunks, "dtype": np.float32, "meta": np.empty((0, 0), np.float32)}
     return da.map_blocks(made, **options) if path is None else da.map_blocks(loaded, str(path), **options)
 
@@ -108,11 +117,7 @@ def passes(engine: Engine) -> tuple[float, float]:
     def soft() -> None:
         engine.run(distortion, Gibbs(State(1.0, centers, np.zeros(N_COMPONENTS))))
 
-    return _median(hard), _median(soft)
-
-
-def _median(work: Any) -> float:
-    return 1e3 * median_seconds(work)
+    return 1e3 * median_seconds(hard, repeats=REPEATS), 1e3 * median_seconds(soft, repeats=REPEATS)
 
 
 @contextmanager
@@ -143,34 +148,48 @@ def counted() -> Any:
         dask_engine.DaskEngine._answers = original  # type: ignore[method-assign]
 
 
-def part_pass(n_workers: list[int]) -> None:
+def by_threads(X: Any, n_threads: int) -> tuple[float, float]:
+    """Milliseconds of a hard and of a soft pass over an array of this process."""
+    with ThreadTeam(n_threads) as team:
+        return passes(Layout("samples", "auto").build(X, None, team))
+
+
+def by_workers(held: Any) -> tuple[float, float, int]:
+    """The same over what the workers hold, and the bytes that travel with a pass."""
+    with ThreadTeam(1) as team:
+        engine = Layout("samples", "auto").build(chunks_of(held, "samples", "ONMF"), None, team)
+        hard, soft = passes(engine)
+        with counted() as sizes:
+            passes(engine)
+    return hard, soft, sum(sizes)
+
+
+def part_pass(n_workers: list[int], n_items: int) -> None:
     """One pass by threads and by workers."""
     table = Table(PASS_COLUMNS)
     table.header()
-    data = items(N_ITEMS)
+    data = items(n_items, at_least=max(n_workers))
     n_chunks = data.numblocks[0]
-    for index, n in enumerate(n_workers):
+    X = data.compute()
+    n_threads = sorted({min(n, n_cores()) for n in (1, 2, *n_workers)})
+    threads = {n: by_threads(X, n) for n in n_threads}
+    for n, (hard, soft) in threads.items():
+        table.row(f"{n} thread{'s' * (n > 1)}", hard, 1.0, threads[1][0] / hard, soft, 1.0, threads[1][1] / soft, None, None, None, None)
+    del X
+    one: tuple[float, float] | None = None
+    for n in n_workers:
         with local_cluster(n) as client:
             held = data.persist()
             wait(held)
-            if index == 0:
-                X = np.concatenate(client.gather(sorted(futures_of(held), key=lambda future: future.key[1])))
-                alone = {}
-                for n_threads in (1, 2):
-                    with ThreadTeam(n_threads) as team:
-                        alone = dict(zip(("hard", "soft"), passes(Layout("samples", "auto").build(X, None, team)), strict=True))
-                    if n_threads == 1:
-                        table.row(f"{n_threads} thread", alone["hard"], None, alone["soft"], None, None, None, None)
-                table.row("2 threads", alone["hard"], 1.0, alone["soft"], 1.0, None, None, None)
-                del X
-            with ThreadTeam(1) as team:
-                engine = Layout("samples", "auto").build(chunks_of(held, "samples", "ONMF"), None, team)
-                hard, soft = passes(engine)
-                with counted() as sizes:
-                    passes(engine)
-            numbers = 2 * n_chunks * (N_COMPONENTS * N_DIMS + N_COMPONENTS) * 8 / 1024
-            table.row(f"{n} workers", hard, hard / alone["hard"], soft, soft / alone["soft"], n_chunks, sum(sizes) / 1024, numbers)
+            most = Counter(min(workers) for workers in client.who_has(held).values()).most_common(1)[0][1]
+            hard, soft, n_bytes = by_workers(held)
             del held
+        one = one or (hard * n_workers[0], soft * n_workers[0])
+        alone = threads[min(n, n_cores())]
+        numbers = 2 * n_chunks * (N_COMPONENTS * N_DIMS + N_COMPONENTS) * 8 / 1024
+        who = f"{n} worker{'s' * (n > 1)}"
+        by_hard, by_soft = (hard, hard / alone[0], one[0] / hard), (soft, soft / alone[1], one[1] / soft)
+        table.row(who, *by_hard, *by_soft, n_chunks, most, n_bytes / 1024, numbers)
 
 
 # -- whole fits -------------------------------------------------------------------------------------------------------------------
@@ -234,10 +253,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=("pass", "fit", "deaths", "memory"), default=["pass", "fit", "deaths", "memory"])
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 2, 4], help="for the passes (%(default)s)")
+    parser.add_argument("--items", type=int, default=N_ITEMS, help="for the passes (%(default)s)")
     options = parser.parse_args()
     print(machine(), "\n")
     for part in options.parts:
-        {"pass": lambda: part_pass(options.workers), "fit": part_fit, "deaths": part_deaths, "memory": part_memory}[part]()
+        {"pass": lambda: part_pass(options.workers, options.items), "fit": part_fit, "deaths": part_deaths, "memory": part_memory}[part]()
         print()
 
 

@@ -32,3 +32,28 @@ def test_a_module_that_lacks_another_says_which():
 def test_nothing_is_imported_before_it_is_used():
     code = "import sys, orthonmf, orthonmf.cli; sys.exit(bool({'numpy', 'scipy', 'sklearn', 'joblib', 'typer'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+WITHOUT_TORCH = """
+import sys
+
+class Without:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] == "torch":
+            raise ImportError("as if it were not installed")
+
+sys.meta_path.insert(0, Without())
+from orthonmf import ONMF
+from orthonmf.exceptions import MissingExtraError
+
+assert ONMF(1).fit([[1.0]]).n_components_ == 1
+try:
+    ONMF(1, engine="torch").fit([[1.0]])
+except MissingExtraError as error:
+    print(error)
+"""
+
+
+def test_without_torch_who_asks_for_it_is_told_what_to_install():
+    found = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=True)
+    assert "pip install 'orthonmf[torch]'" in found.stdout

@@ -50,7 +50,7 @@ def test_assignment_is_the_cheapest_of_all(scaling, lower, upper, penalty, seed)
     bounds = Bounds(np.array(lower), np.array(upper), True, penalty)
     centers = distortion.to_frame(X[:3] if scaling == "none" else X[:3] / np.linalg.norm(X[:3], axis=1)[:, None])
     assigner = Bounded(engine, distortion, bounds, least=0)
-    costs = ItemCosts(engine, distortion, centers).held()
+    costs = ItemCosts(engine, distortion, centers).every
     labels, prices = assigner.assign(centers, None)
     cost = costs[np.arange(8), labels].sum() + bounds.charge(np.bincount(labels, minlength=3))
     assert_allclose(cost, cheapest(costs, bounds), rtol=1e-12)

@@ -21,13 +21,23 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 
 from ._common.arithmetic import own_arithmetic
 from ._common.typing import Array, Labels
-from ._common.validation import check_choice, check_count, check_jobs, check_numbers, check_positive, check_sample_weight, check_seed
-from .distortion import Distortion, loss_of, losses, scalings
+from ._common.validation import (
+    check_choice,
+    check_count,
+    check_jobs,
+    check_masked,
+    check_numbers,
+    check_positive,
+    check_present,
+    check_sample_weight,
+    check_seed,
+)
+from .distortion import MISSING, Distortion, loss_of, losses, scalings
 from .engines import REGISTRY as ENGINES
 from .engines import Engine, ThreadTeam
 from .engines.base import digest
-from .engines.given import copy_of, in_kind, is_tensor, of_arrays, of_tensors, taken
-from .engines.layout import Layout
+from .engines.given import copy_of, in_kind, is_tensor, of_arrays, of_tensors, shared, taken
+from .engines.layout import MASKED, Layout
 from .engines.threads import TimeLimitReached
 from .exceptions import DistributedFitError, InfeasibleCapacityError, InvalidInputError, ModelFormatError, NothingStandsOutWarning
 from .model import storage
@@ -108,6 +118,10 @@ class ONMF(CallbackSupport, Factorization):
         What is minimised: the squared differences of X and T C, or, for counts, Σ x log(x / y) − x + y with y = T C, which is half the
         deviance of counts that are Poisson. With scaling "item" each item is then its sum times a profile that adds up to one. Where no
         component has something that a sample has, 1e-9 of what all samples have of it stands for its zero.
+    missing : {"error", "ignore"}, default="error"
+        "ignore": NaN in X is a number that is missing, and all sums are over those that are there. ``inverse_transform(transform(X))`` is X
+        with the others filled in. X is then an array in memory, of which every row and every column has a number. Where no item of a
+        component has one, the component is as all items together are. There is no lower bound, and ``solver="cbf"`` is refused.
     capacity : int, float, array-like or None, default=None
         Most items in a component: an int counts items, a float in (0, 1] is a fraction of them (rounded down), one value for all
         components or one for each. The bound is hard: it is never exceeded.
@@ -143,11 +157,12 @@ class ONMF(CallbackSupport, Factorization):
         is no time for it.
     sparse_output : bool, default=False
         Whether ``transform`` returns a CSR array. Samples only.
-    engine : {"auto", "compiled", "compiled-sparse", "dask", "dense", "sparse"}, default="auto"
+    engine : {"auto", "compiled", "compiled-sparse", "dask", "dense", "sparse", "torch"}, default="auto"
         What reads X; "auto" follows the type of X. For collections of dask it is "dask", or the name of what reads each chunk. "compiled"
         and "compiled-sparse" are "dense" and "sparse" with their hot passes compiled by numba (the extra ``fast``): "auto" takes them for
         arrays of 2**20 numbers or more, and for sparse matrices of 2**18 stored ones, where numba is installed. They agree to rounding. The
-        first fit compiles, which takes some ten seconds once.
+        first fit compiles, which takes some ten seconds once. "torch" computes with tensors, on the GPU where there is one (the extra
+        ``torch``): "auto" takes it for tensors that lie there.
     n_jobs : int or None, default=None
         Threads. None uses the cores that are free. The result does not depend on it, to the last bit.
     checkpoint : path-like or None, default=None
@@ -250,6 +265,7 @@ class ONMF(CallbackSupport, Factorization):
         orthogonal: str = "samples",
         scaling: str = "item",
         loss: str = "frobenius",
+        missing: str = "error",
         capacity: Any = None,
         min_size: Any = None,
         capacity_penalty: float | None = None,
@@ -274,6 +290,7 @@ class ONMF(CallbackSupport, Factorization):
         self.orthogonal = orthogonal
         self.scaling = scaling
         self.loss = loss
+        self.missing = missing
         self.capacity = capacity
         self.min_size = min_size
         self.capacity_penalty = capacity_penalty
@@ -301,10 +318,11 @@ class ONMF(CallbackSupport, Factorization):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, dask array or data frame} of shape (n_samples, n_features), or a matrix on disk
-            Nonnegative data. Of dask: chunks of whole items, arrays or CSR, which stay with the workers. On disk: a ``numpy.memmap``, a
-            dataset of h5py, a zarr array, the X of an AnnData that is backed, or the path of a .npy, a .zarr, a .parquet or a folder of
-            these; more than 64 MiB are read piece by piece in every pass, never held whole.
+        X : {array-like, sparse matrix, tensor of torch, dask array or data frame} of shape (n_samples, n_features), or a matrix on disk
+            Nonnegative data. A tensor stays on its device, and ``components_``, ``labels_``, ``scale_``, ``margin_`` and ``counts_``, like
+            what the other methods return for tensors, are tensors there. Of dask: chunks of whole items, arrays or CSR, which stay with
+            the workers. On disk: a ``numpy.memmap``, a dataset of h5py, a zarr array, the X of an AnnData that is backed, or the path of a
+            .npy, a .zarr, a .parquet or a folder of these; more than 64 MiB are read piece by piece in every pass, never held whole.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,) or None
@@ -330,6 +348,8 @@ class ONMF(CallbackSupport, Factorization):
         with self._all_or_nothing(), self._resumable(), under_way():
             self._check_parameters()
             given, X = X, self._checked(X, at_once=False)
+            if loss_of(self).partial:
+                check_present(X, axis=0)
             validate_data(self, named(given, X), reset=True, skip_check_array=True)
             sample_weight = check_sample_weight(sample_weight, X.shape[0])
             deadline = None if self.time_limit is None else monotonic() + self.time_limit
@@ -770,6 +790,8 @@ class ONMF(CallbackSupport, Factorization):
 
     def _checked(self, X: Any, *, at_once: bool = True) -> Any:
         """X with its values checked; on disk or in chunks it stays there if it is large. An array on disk may be checked as it is read."""
+        if loss_of(self).partial:
+            return check_masked(self._held(X), type(self).__name__)
         if in_chunks(X):
             return chunks_of(X, self.orthogonal, type(self).__name__)
         if is_tensor(X) and not isinstance(X := taken(X, self.engine, type(self).__name__), np.ndarray) and not issparse(X):
@@ -790,9 +812,21 @@ class ONMF(CallbackSupport, Factorization):
             found.watch(type(self).__name__)
         return found
 
+    def _held(self, X: Any) -> Any:
+        """X in memory, or mapped into it, where numbers may be missing."""
+        X = shared(X) if is_tensor(X) and X.device.type == "cpu" else X
+        far = in_chunks(X) or is_tensor(X)
+        found = X if isinstance(X, np.ndarray) or far else stored(X)
+        if far or (isinstance(found, ON_DISK) and found.nbytes > FEW_BYTES):
+            raise InvalidInputError(
+                f"X is a {type(X).__name__}; with missing='ignore' expected an array in memory, or one that is mapped: "
+                "numpy.load(path, mmap_mode='r')."
+            )
+        return found.loaded() if isinstance(found, ON_DISK) else found
+
     @property
     def _layout(self) -> Layout:
-        return Layout(self.orthogonal, self.engine, loss_of(self).power)
+        return Layout(self.orthogonal, self.engine, loss_of(self).power, masked=loss_of(self).partial)
 
     def _check_parameters(self) -> None:
         check_count("n_components", self.n_components, least=1, words=("auto", "persistence"))
@@ -801,6 +835,7 @@ class ONMF(CallbackSupport, Factorization):
         check_choice("orthogonal", self.orthogonal, ("samples", "features"))
         check_choice("loss", self.loss, losses())
         check_choice("scaling", self.scaling, scalings(self.loss))
+        check_choice("missing", self.missing, tuple(MISSING))
         check_choice("engine", self.engine, ("auto", *ENGINES))
         check_choice("solver", self.solver, ("auto", *SOLVERS))
         solver_parameters(self.solver, self.solver_options)
@@ -812,12 +847,26 @@ class ONMF(CallbackSupport, Factorization):
             check_positive("capacity_penalty", self.capacity_penalty)
             if self.solver == "cbf":
                 raise InvalidInputError("solver='cbf' keeps hard bounds at every step; with capacity_penalty use solver='dual' or 'auto'.")
+        if self.missing == "ignore":
+            self._check_for_missing()
         if self.time_limit is not None:
             check_positive("time_limit", self.time_limit)
         check_jobs(self.n_jobs)
         if not isinstance(self.checkpoint, str | os.PathLike | None):
             raise InvalidInputError(f"checkpoint={self.checkpoint!r} is not usable; expected the path of a folder, or None.")
         check_seed(self.random_state)
+
+    def _check_for_missing(self) -> None:
+        """Refuse what knows nothing of missing numbers."""
+        if self.solver == "cbf":
+            raise InvalidInputError(
+                "solver='cbf' knows all distances of the items and nothing of missing numbers; with missing='ignore' use solver='dual' or "
+                "'auto'."
+            )
+        if self.engine not in ("auto", *MASKED):
+            raise InvalidInputError(
+                f"engine={self.engine!r} reads no missing numbers; with missing='ignore' use engine='auto', which reads arrays."
+            )
 
     def _checkpoint(self, engine: Engine, sample_weight: Array | None, item_size: Any) -> Checkpoint | None:
         """The checkpoints of this fit, where they are asked for."""
@@ -869,6 +918,7 @@ class ONMF(CallbackSupport, Factorization):
             max_components=most,
             loss=self.loss,
             scaling=self.scaling,
+            missing=self.missing,
             growth=None if self.schedule == "adaptive" else float(self.schedule),
             refine=self.refine,
             capacity=self.capacity,

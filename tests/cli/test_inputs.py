@@ -4,10 +4,13 @@ import io
 import json
 import shlex
 import sys
+from glob import glob
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
 
 from orthonmf import ONMF
 from orthonmf.cli import main
@@ -77,8 +80,8 @@ def test_standard_input_that_is_no_matrix(monkeypatch, capfd):
     given(monkeypatch, "a,b\n1,NA\n")
     assert main(["rank", "-"]) == 2
     assert refused(capfd) == (
-        "orthonmf: standard input: line 2, column 2 ('b') is 'NA': a missing value. Fill it, with 0 if that is meant, or leave out its "
-        "line, or its column with --drop b.\n"
+        "orthonmf: standard input: line 2, column 2 ('b') is 'NA': a missing value. Fill it, with 0 if that is meant, or fit what is "
+        "there (on the command line, --missing ignore), or leave out its line, or its column with --drop b.\n"
     )
 
 
@@ -217,6 +220,25 @@ def test_columns_without_names_cannot_be_dropped(tmp_path, capfd):
     np.save(tmp_path / "plain.npy", np.eye(3))
     assert main(["rank", str(tmp_path / "plain.npy"), "--drop", "a"]) == 2
     assert "its columns have no names, which --drop, --keep and --id-column ask for; name them with --names FILE" in refused(capfd)
+
+
+def test_a_name_over_two_columns_is_told(tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "twice.csv").write_text("name,a,b,a\ng1,1,2,0\ng2,2,4,0\ng3,0,0,3\ng4,0,0.1,5\n")
+    assert main(["fit", "twice.csv", "-k", "2", "--quiet"]) == 0
+    assert "note: 1 name of columns stands more than once, 'a' over columns 1 and 3 of numbers" in capfd.readouterr().err
+
+
+def test_a_folder_of_texts_says_how_words_become_numbers(tmp_path, capfd, monkeypatch):
+    for number, text in enumerate(["red green blue", "green blue red", "apple pear plum", "plum pear apple"]):
+        (tmp_path / f"{number}.txt").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert main(["fit", str(tmp_path)]) == 2
+    told = refused(capfd)
+    assert "is a folder of texts (4 that end in .txt or .md), not of numbers." in told
+    line = told[told.index("make_pipeline(") :].rstrip(".\n").replace("ONMF()", "ONMF(2)")
+    names = {"make_pipeline": make_pipeline, "TfidfVectorizer": TfidfVectorizer, "ONMF": ONMF, "glob": glob}
+    assert eval(line, names)[-1].labels_.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
 
 
 # -- columns of a model --------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from orthonmf import ONMF
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam, available, compiled, kernels
 from orthonmf.engines.base import doubled, reweighted
-from orthonmf.engines.compiled import KERNELS, CompiledEngine, CompiledSparseEngine
+from orthonmf.engines.compiled import KERNELS, RAW_KERNELS, CompiledEngine, CompiledSparseEngine
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.engines.layout import COMPILED_ENTRIES, COMPILED_NUMBERS, automatic
 from orthonmf.engines.sparse import SparseEngine
@@ -19,6 +19,7 @@ from orthonmf.exceptions import MissingExtraError
 from orthonmf.passes.base import host
 from orthonmf.passes.hard import Costs, Labelled, Margins, Nearest, OwnAndOther, TwoCheapest
 from orthonmf.passes.moves import MoveGains
+from orthonmf.passes.raw import Coordinates, Residual, Subspace
 from orthonmf.passes.samples import Shares
 from orthonmf.passes.several import NearestInEach
 from orthonmf.passes.soft import Gibbs
@@ -102,6 +103,40 @@ def test_sparse_items_as_plain(n_dims, scaling, dtype):
     frame = REGISTRY["frobenius", scaling].of(plain)
     for work, columns in works(frame, plain).values():
         assert_same(fast.run(frame, work, columns), plain.run(frame, work, columns), 1e-11)
+
+
+def sparse_engines(dtype=np.float64):
+    """A plain engine of sparse items and a compiled one."""
+    X, weight = groups(30, dtype=dtype)
+    matrix = sp.csr_array(np.where(np.random.default_rng(5).random(X.shape) < 0.5, X, 0))
+    return (kind(matrix, weight, shift=-2, team=ThreadTeam(1)) for kind in (SparseEngine, CompiledSparseEngine))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_sparse_items_are_sketched_as_plain(dtype):
+    plain, fast = sparse_engines(dtype)
+    rng = np.random.default_rng(6)
+    vectors, about = rng.standard_normal((4, 30)), rng.random(30)
+    works = {Subspace: Subspace(vectors, about), Coordinates: Coordinates(vectors, about)}
+    assert set(works) == set(RAW_KERNELS)
+    for work in works.values():
+        assert_same(fast.run(None, work), plain.run(None, work), 1e-5)  # the compiled ones are float32
+    assert fast.passes == len(works)
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_sparse_items_are_compared_with_components_as_plain(scaling):
+    plain, fast = sparse_engines()
+    frame = REGISTRY["frobenius", scaling].of(plain)
+    labels, scale = np.random.default_rng(1).integers(N_COMPONENTS, size=N_ITEMS), np.linspace(0, 2, N_ITEMS)
+    components = frame.to_data(chosen(frame, plain, N_COMPONENTS, 20))
+    residual = Residual(frame.measure, components), {"labels": labels, "scale": scale}
+    assert_same(fast.run(None, *residual), plain.run(None, *residual), 1e-13)
+    where = slice(0, N_ITEMS)
+    one, other = (frame.items(engine.rows(where), np.ones(N_ITEMS)).rows for engine in (fast, plain))
+    assert_allclose(one.dot(components), other.dot(components), rtol=1e-12, atol=1e-12)
+    few = np.where(np.arange(N_COMPONENTS)[:, None] == labels, scale, 0)
+    assert_allclose(one.tdot(few), other.tdot(few), rtol=1e-12, atol=1e-11)
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)
@@ -197,11 +232,11 @@ def test_other_weights_and_another_precision_are_seen():
 def test_exponentials_are_exact_to_rounding():
     x = -np.concatenate([[0.0], np.logspace(-16, np.log10(690), 20_000)])
     found, total = x.copy(), np.ones(len(x))
-    kernels.exponentials(found, np.zeros(len(x)), total)
+    kernels.exponentials(found[None], 0, len(x), np.zeros(len(x)), total)
     assert_allclose(found, np.exp(x), rtol=1e-15)
     assert_array_equal(total, 1 + found)
     far = np.array([0.0, -1e4, -1e300, -np.inf])
-    kernels.exponentials(far, np.zeros(4), np.zeros(4))
+    kernels.exponentials(far[None], 0, 4, np.zeros(4), np.zeros(4))
     assert_array_equal(far, [1, 0, 0, 0])
 
 

@@ -104,6 +104,21 @@ def interrupted(work, at):
     return seen
 
 
+def test_few_answers_wait_for_a_slow_one():
+    begun, late = [], threading.Event()
+
+    def task(number):
+        begun.append(number)
+        if number == 0:
+            late.wait(0.3)  # while others could do all that follow
+            begun.append("answered")
+        return number
+
+    with ThreadTeam(3) as team:
+        assert list(team.map(task, range(200))) == list(range(200))
+    assert begun.index("answered") <= 3 * threads.ANSWERS_AHEAD
+
+
 @pytest.mark.parametrize("work", WORKS)
 def test_interrupt_at_any_line_leaves_nothing_behind(work):
     blas, errors = blas_threads(), np.geterr()

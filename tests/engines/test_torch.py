@@ -1,11 +1,13 @@
 """Passes on tensors find what those on arrays do, to rounding, and nothing leaves the device unasked."""
 
 import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
 import pytest
-from engines.test_compiled import assert_same, chosen, groups, works
+from engines.test_compiled import SCALINGS, assert_same, chosen, groups, works
 from numpy.testing import assert_allclose, assert_array_equal
 
 from orthonmf import ONMF
@@ -20,7 +22,7 @@ from orthonmf.passes.base import host
 from orthonmf.passes.columns import ByLabel, Chances, Converted, Drawn, Relabelled, Renamed, Signs
 from orthonmf.passes.hard import FarthestItems, MeanReach, Nearer, Weights
 from orthonmf.passes.priced import Priced, PricedSums
-from orthonmf.passes.raw import Digest, Energy, Gram, Inner, Keys, LabelSums, Residual, WeightedSum
+from orthonmf.passes.raw import Digest, Energy, Gram, Keys, LabelSums, Residual, Scales, WeightedSum
 from orthonmf.passes.samples import LeastCost, Share, Shares
 
 if not available("torch") and not os.environ.get("CI"):
@@ -60,7 +62,7 @@ def other_works(frame, plain):
         (None, Gram(None), {}),
         (None, Gram(frame.ref), {}),
         (None, Gram(None, rooted=True), {}),
-        (None, Inner(data), {"labels": labels}),
+        (None, Scales(frame.measure, data), {"labels": labels}),
         (None, LabelSums(N_COMPONENTS, plain.n_dims), {"labels": labels, "values": values}),
         (None, Residual(frame.measure, data), {"labels": labels, "scale": values}),
         (None, audit, {"labels": labels, "scale": values}),
@@ -251,3 +253,83 @@ def test_many_items_stay_on_the_device(parameters, monkeypatch):
     assert model.reconstruction_err_ == pytest.approx(expected.reconstruction_err_, rel=1e-6)
     assert model.certificate_.holds
     assert model.verify(torch.from_numpy(X)).holds
+
+
+DISPATCH = """
+import numpy as np, sklearn, torch
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
+from orthonmf import ONMF
+
+X = torch.from_numpy(np.random.default_rng(0).gamma(2.0, 1.0, (200, 5)))
+with sklearn.config_context(array_api_dispatch=True):
+    model = make_pipeline(MaxAbsScaler(), ONMF(3)).fit(X)
+    assert isinstance(model.predict(X), torch.Tensor) and isinstance(model.transform(X), torch.Tensor)
+expected = make_pipeline(MaxAbsScaler(), ONMF(3)).fit(X.numpy())
+assert (model.predict(X).numpy() == expected.predict(X.numpy())).all()
+"""
+
+
+def test_tensors_go_through_a_pipeline_of_scikit_learn():
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}  # scikit-learn asks for it before SciPy is imported
+    subprocess.run([sys.executable, "-W", "ignore", "-c", DISPATCH], check=True, env=environment, timeout=300)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+class TestOnGPU:
+    def items(self, n_items=300_000, n_dims=24):
+        rng = np.random.default_rng(0)
+        centers = rng.gamma(2.0, 1.0, (N_COMPONENTS, n_dims))
+        return (centers[rng.integers(N_COMPONENTS, size=n_items)] + rng.gamma(1.0, 1.0, (n_items, n_dims))).astype(np.float32)
+
+    @pytest.mark.parametrize("loss", LOSSES, ids="-".join)
+    def test_passes_repeat_bit_for_bit(self, loss):
+        plain, far, frame = both(self.items(), loss=loss)
+        far._cut(100_000)
+        for name, (work, columns) in works(frame, plain).items():
+            held = {each: far.hold(values) for each, values in columns.items()}
+            first, again = far.run(frame, work, held), far.run(frame, work, held)
+            for one, other in zip(flat(first.total), flat(again.total), strict=True):
+                assert_array_equal(one, other, err_msg=name)
+            for column in first.columns:
+                assert_array_equal(first.columns[column].host(), again.columns[column].host(), err_msg=name)
+
+    @pytest.mark.parametrize("scaling", SCALINGS)
+    def test_kernels_find_what_plain_tensors_do(self, scaling, monkeypatch):
+        plain, far, frame = both(self.items(), loss=("frobenius", scaling))
+        fused = {name: (far.run(frame, *work), work) for name, work in works(frame, plain).items()}
+        monkeypatch.setattr(torch_engine, "has_kernels", lambda: False)
+        far._cut(100_000)
+        for name, (found, (work, columns)) in fused.items():
+            expected = far.run(frame, work, columns)
+            for one, other in zip(flat(found.total), flat(expected.total), strict=True):
+                if name != "gibbs, cold":
+                    assert_allclose(one, other, rtol=0, atol=1e-4 * max(np.abs(other).max(initial=0), 1), err_msg=name)
+
+    @pytest.mark.parametrize("loss", LOSSES, ids="-".join)
+    def test_streamed_items_are_those_that_lie_there(self, loss, monkeypatch):
+        X = self.items()
+        _, held, frame = both(X, loss=loss)
+        monkeypatch.setattr(torch_engine, "SHARE_OF_DEVICE", 0.0)
+        _, streamed, _ = both(X, loss=loss)
+        for engine in (held, streamed):
+            engine._cut(70_000)
+        for name, (work, columns) in works(frame, DenseEngine.of(X, None, None, 0, ThreadTeam(1))).items():
+            found, expected = streamed.run(frame, work, columns), held.run(frame, work, columns)
+            for one, other in zip(flat(found.total), flat(expected.total), strict=True):
+                assert_allclose(one, other, rtol=0, atol=1e-5 * max(np.abs(other).max(initial=0), 1), err_msg=name)
+
+    @pytest.mark.parametrize("parameters", [{}, {"scaling": "none"}, {"capacity": 0.25}, {"loss": "kullback-leibler"}], ids=str)
+    def test_a_fit_stays_on_the_device(self, parameters):
+        X = self.items()
+        T = torch.from_numpy(X).cuda()
+        expected, model = ONMF(5, **parameters).fit(X), ONMF(5, **parameters).fit(T)
+        assert model.labels_.is_cuda
+        assert model.components_.is_cuda
+        assert (model.labels_.cpu().numpy() != expected.labels_).mean() < 1e-3
+        assert model.reconstruction_err_ == pytest.approx(expected.reconstruction_err_, rel=1e-5)
+        assert model.certificate_.holds
+        assert model.verify(T).holds
+        assert model.predict(T).is_cuda
+        assert model.transform(T).is_cuda
+        assert_array_equal(T.cpu().numpy(), X)

@@ -169,10 +169,10 @@ def runs():
 def two():
     """Distances to the nearest two centres, and to that of a label and the next."""
     for scaled in (False, True):
-        given = problem(150, 20, 37, scaled)
-        for tuning in (kernels.Tuning(rows=64), kernels.Tuning(rows=64, terms=3)):
+        for n, p, k, tuning in ((150, 20, 37, kernels.Tuning(rows=64, terms=3)), (64, 128, 100, kernels.Tuning(rows=64, k_tile=32))):
+            given = problem(n, p, k, scaled)
             check_two(given, None, tuning)
-            check_two(given, torch.arange(150) % 37, tuning)
+            check_two(given, torch.arange(n) % k, tuning)
     place = problem(20, 3, 1, False)
     assert torch.isinf(kernels.nearest_two(place.values, place.items, place.centers, place.ref, False, None)[2]).all()
 

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from orthonmf import ONMF
+from orthonmf.distortion.measure import Squared
 from orthonmf.engines import ThreadTeam, journal
 from orthonmf.engines.base import BLIND
 from orthonmf.engines.dense import DenseEngine
@@ -20,7 +21,7 @@ from orthonmf.model.records import Records, packed
 from orthonmf.passes.base import Found, host
 from orthonmf.passes.columns import Renamed
 from orthonmf.passes.hard import HardStats
-from orthonmf.passes.raw import Inner, LabelSums
+from orthonmf.passes.raw import LabelSums, Scales
 
 from .test_checkpoint import FITS, Killed, _whole_slow, assert_same, data, slow_data, started
 
@@ -53,9 +54,9 @@ class Memory:
 
 def passes(engine):
     """Three passes, of which the last reads what the first found."""
-    first = engine.run(None, Inner(np.eye(2)), {"labels": np.array([0, 1, 1])})
+    first = engine.run(None, Scales(Squared(), np.eye(2)), {"labels": np.array([0, 1, 1])})
     named = engine.run(BLIND, Renamed(np.array([1, 0])), {"labels": np.array([0, 1, 1])})
-    sums = engine.run(None, LabelSums(2, 2), {"labels": np.array([0, 1, 1]), "values": first.columns["inner"]})
+    sums = engine.run(None, LabelSums(2, 2), {"labels": np.array([0, 1, 1]), "values": first.columns["scale"]})
     return first, named, sums
 
 
@@ -68,7 +69,7 @@ def test_by_hand():
         with Journal(pages).attached(team):
             passes(engine)
         assert [note.number for note in pages.written] == [0, 1, 2]
-        assert pages.written[0].columns == {"inner": None}
+        assert pages.written[0].columns == {"scale": None}
         assert_array_equal(pages.written[2].total.sums, [[9, 12], [2, 29]])
 
         again = Memory(pages.written)
@@ -79,7 +80,7 @@ def test_by_hand():
             del engine.computed
             assert_array_equal(sums.total.sums, [[9, 12], [2, 29]])
             assert engine.passes == counted + 2  # as if it had been; a pass that sees no items is none
-            assert_array_equal(host(first.columns["inner"]), [3, 2, 5])
+            assert_array_equal(host(first.columns["scale"]), [3, 2, 5])
             assert_array_equal(host(named.columns["labels"]), [1, 0, 0])
             assert engine.passes == counted + 2
         assert again.written == []
@@ -93,8 +94,8 @@ def test_pass_that_differs_ends_the_answers():
             passes(engine)
         again = Memory(pages.written)
         with Journal(again).attached(team):
-            found: Found = engine.run(None, Inner(2 * np.eye(2)), {"labels": np.array([0, 1, 1])})
-        assert_array_equal(found.columns["inner"], [6, 4, 10])
+            found: Found = engine.run(None, Scales(Squared(), 2 * np.eye(2)), {"labels": np.array([0, 1, 1])})
+        assert_array_equal(found.columns["scale"], [6, 4, 10])
         assert again.told == 1
 
 
@@ -106,7 +107,7 @@ def test_what_is_noted(seconds, rate, noted, monkeypatch):
     with ThreadTeam(1) as team:
         engine = DenseEngine(np.ones((3, 2)), team=team)
         with Journal(pages).attached(team):
-            engine.run(None, Inner(np.eye(2)), {"labels": np.zeros(3, int)})
+            engine.run(None, Scales(Squared(), np.eye(2)), {"labels": np.zeros(3, int)})
     assert bool(pages.written) is noted
 
 

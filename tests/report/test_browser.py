@@ -406,3 +406,12 @@ def test_printed_it_has_no_controls(opened):
     assert page.locator("#tree").is_visible()
     assert page.locator("#items-plane").is_visible()
     assert not page.get_by_role("button", name="Download CSV").first.is_visible()
+
+
+def test_a_phone_shows_margins_beside_their_numbers(opened):
+    page = opened("nested", width=390)
+    beyond = page.eval_on_selector_all(
+        ".histogram", "all => all.map(each => each.getBoundingClientRect().right - each.closest('.scroll').getBoundingClientRect().right)"
+    )
+    assert len(beyond) == 16
+    assert max(beyond) <= 0

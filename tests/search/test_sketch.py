@@ -1,6 +1,7 @@
 """A sketch of wide items: the problem is the same up to a constant, and its components are where the search in all dimensions begins."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -45,6 +46,20 @@ def test_two_axes_by_hand():
     inside = sketch.engine.rows(slice(0, 6)).values.astype(float)
     # Coordinates are held in float32.
     np.testing.assert_allclose(inside @ inside.T, X @ X.T, atol=25 * np.finfo(np.float32).eps)
+
+
+def test_a_sample_tells_the_directions_of_all(monkeypatch):
+    # Three of four passes see a quarter of the items; noise, of which there is as much, makes the directions differ by two hundredths.
+    X, _ = topics(0)
+    engine = engine_of(sparse.csr_array(X))
+    frame = REGISTRY["frobenius", "item"].of(engine)
+    kept = []
+    for few in (BUDGET.sketch_items, len(X) // 4):
+        monkeypatch.setattr("orthonmf.search.sketch.BUDGET", replace(BUDGET, sketch_items=few))
+        before = engine.passes
+        kept.append(np.square(X @ Sketch.of(engine, frame, 6, 0).directions.T).sum())
+    assert engine.passes - before == 2
+    assert kept[1] > 0.98 * kept[0]
 
 
 @pytest.mark.parametrize("scaling", LOSSES)

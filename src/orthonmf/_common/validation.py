@@ -93,6 +93,38 @@ def check_matrix(X: Any, *, sparse_format: str, estimator: str = "ONMF") -> Any:
     return X
 
 
+@own_arithmetic
+def check_masked(X: Any, estimator: str = "ONMF") -> Array:
+    """X as a float array whose NaN are missing: of each row some number is there, and they are as in ``check_matrix``."""
+    if isinstance(X, list | tuple):
+        X = _converted(np.asarray, X)
+    _check_kind(X)
+    if sp.issparse(X):
+        raise InvalidInputError(
+            "X is sparse, and what a sparse matrix does not store is 0, not missing. Pass an array in which NaN is what is missing, or "
+            "missing='error'."
+        )
+    found: Array = _converted(check_array, X, dtype=(np.float64, np.float32), ensure_all_finite=False, estimator=estimator, input_name="X")
+    check_values(found, "row {0}, column {1}".format, estimator, missing=True)
+    check_present(found, axis=1)
+    return found
+
+
+def check_present(X: Array, *, axis: int) -> None:
+    """Refuse a matrix with a row (along axis 1) or a column (0) of which nothing is there."""
+    there = np.zeros(X.shape[1 - axis], dtype=bool)
+    for start in range(0, len(X), CHECK_ROWS):
+        where = slice(start, start + CHECK_ROWS)
+        known = ~np.isnan(X[where])
+        if axis == 1:
+            there[where] = known.any(axis=1)
+        else:
+            there |= known.any(axis=0)
+    if not there.all():
+        kind, place = "row" if axis == 1 else "column", int(np.argmin(there))
+        raise InvalidInputError(f"Nothing is there of {kind} {place} of X, so that nothing can be said about it; leave it out.")
+
+
 def _check_stored(X: Any, estimator: str) -> None:
     """Refuse what a sparse matrix must not store, naming where it stands."""
     stored = X if X.format in ("csr", "csc", "coo") else X.tocoo()
@@ -133,12 +165,14 @@ def _check_kind(X: Any) -> None:
             )
 
 
-def check_values(values: Array, place: Callable[..., str], estimator: str) -> None:
-    """Refuse NaN, infinity and negative numbers, naming the first."""
+def check_values(values: Array, place: Callable[..., str], estimator: str, *, missing: bool = False) -> None:
+    """Refuse NaN, unless numbers may be ``missing``, infinity and negative numbers, naming the first."""
     if values.dtype.kind not in "fiub":
         return  # objects and complex numbers are judged by check_array
     for start in range(0, len(values), CHECK_ROWS):
         block = values[start : start + CHECK_ROWS]
+        if missing:
+            block = np.nan_to_num(block, posinf=np.inf, neginf=-np.inf)
         if block.size and not (np.isfinite(low := block.min()) and np.isfinite(block.max()) and low >= 0):
             _refuse(block, start, place, estimator)
 
@@ -154,7 +188,10 @@ def _refuse(block: Array, start: int, place: Callable[..., str], estimator: str)
             f"Negative values in data passed to {estimator}: {value!r} at {where}. Nonnegative entries are expected; shift or clip X, or "
             "take its absolute value if that makes sense."
         )
-    raise InvalidInputError(f"Input X contains {kind} at {where}; finite numbers are expected. Remove or impute it (sklearn.impute).")
+    advice = "; ONMF(missing='ignore') leaves out of its sums what is missing" if kind == "NaN" else ""
+    raise InvalidInputError(
+        f"Input X contains {kind} at {where}; finite numbers are expected. Remove or impute it (sklearn.impute){advice}."
+    )
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int) -> Array | None:

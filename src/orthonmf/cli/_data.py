@@ -40,14 +40,17 @@ class Taken:
     names: Path | None = None
     transpose: bool = False
 
-    def read(self, path: Path) -> Data:
-        """The matrix that is meant, every number of which a model takes."""
-        data = self.whole(path)
-        check_numbers(data)
+    def read(self, path: Path, *, missing: bool = False) -> Data:
+        """The matrix that is meant, every number of which a model takes; some may be ``missing``."""
+        data = self.whole(path, missing=missing)
+        check_numbers(data, missing=missing)
         return data
 
-    def whole(self, path: Path) -> Data:
+    def whole(self, path: Path, *, missing: bool = False) -> Data:
         """The matrix, whatever its numbers; one that does not fit in memory stays on disk where it can be read piece by piece."""
+        return replace(self, columns=replace(self.columns, missing=missing))._whole(path)
+
+    def _whole(self, path: Path) -> Data:
         names = None if self.names is None else _lines(self.names)
         data = self._left_on_disk(path)
         if data is not None and isinstance(data.X, ON_DISK):
@@ -68,7 +71,7 @@ class Taken:
         data = open_stored(path, self.key)
         if data.X.nbytes <= ROOM * free_bytes():
             return replace(data, X=data.X.loaded()) if alone else None
-        if self != Taken(self.key):
+        if self != Taken(self.key, replace(ALL, missing=self.columns.missing)):
             raise InvalidInputError(
                 f"{path} has {data.X.nbytes / 2**30:.1f} GiB of numbers, which do not fit in memory, where --drop, --keep, --id-column, "
                 "--names and --transpose need them. Write the file first as it is meant."
@@ -129,8 +132,11 @@ def _check_unscaled(path: Path, data: Data) -> None:
         )
 
 
-def check_numbers(data: Data) -> None:
-    """Refuse what no model takes with its row and column counted from 1, and their names; what lies on disk is looked at by the fit."""
+def check_numbers(data: Data, *, missing: bool = False) -> None:
+    """Refuse what no model takes, unless it is ``missing``, with its row and column counted from 1, and their names.
+
+    What lies on disk is looked at by the fit.
+    """
 
     def place(row: int, column: int) -> str:
         named = [(row, data.row_names), (column, data.column_names)]
@@ -140,7 +146,7 @@ def check_numbers(data: Data) -> None:
     if isinstance(data.X, (np.memmap, *ON_DISK)):
         return
     if not issparse(data.X):
-        check_values(data.X, place, "orthonmf")
+        check_values(data.X, place, "orthonmf", missing=missing)
         return
     entries = data.X.tocoo()
     check_values(entries.data, lambda index: place(int(entries.row[index]), int(entries.col[index])), "orthonmf")

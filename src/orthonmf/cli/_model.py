@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._common.memory import free_bytes
 from .._common.typing import Array, Labels
-from .._common.validation import check_matrix
+from .._common.validation import check_masked, check_matrix
+from ..distortion import loss_of
 from ..estimator import ONMF
 from ..exceptions import InvalidInputError, NothingStandsOutWarning
 from ..io import Data
@@ -60,7 +62,13 @@ def resident(data: Data, *, quiet: bool) -> Data:
 
 
 def _speak_of_names(data: Data) -> None:
-    """Say when a first column that may be names was taken for numbers."""
+    """Say when columns share a name, and when a first column that may be names was taken for numbers."""
+    if data.column_names is not None and (twice := repeated(data.column_names.tolist())):
+        places = " and ".join(str(j + 1) for j in np.flatnonzero(data.column_names == twice[0]))
+        warn(
+            f"note: {len(twice)} name{'s' * (len(twice) > 1)} of columns stand{'s' * (len(twice) == 1)} more than once, {twice[0]!r} over "
+            f"columns {places} of numbers; predict and verify find columns by name: give each a name of its own."
+        )
     if isinstance(data.X, ON_DISK) or data.row_names is not None or data.column_names is None or is_sparse(data.X) or len(data.X) < MANY:
         return
     first = np.asarray(data.X[:, 0], dtype=np.float64)
@@ -86,7 +94,7 @@ def prepared(model: ONMF, data: Data, normalize: str | None) -> Data:
             raise InvalidInputError(f"--normalize {normalize} needs data in memory, which has no room for them; prepare the file first.")
         return data
     if normalize is not None:
-        model._preparation, X = Preparation.of(normalize, check_matrix(data.X, sparse_format="csr"))
+        model._preparation, X = Preparation.of(normalize, _checked(model, data.X))
         return replace(data, X=X)
     squares = model.loss == "frobenius"  # counts have one unit, and large ones do not decide alone
     if squares and (sentence := uneven(data.X, data.column_names, "--normalize max, or std")) is not None:
@@ -132,10 +140,15 @@ def matched(model: ONMF, data: Data, where: str) -> Data:
         raise InvalidInputError(
             f"{where} has {data.X.shape[1]} columns of numbers, the model was fitted on {model.n_features_in_}; keep those of the fit."
         )
-    check_numbers(data)
+    check_numbers(data, missing=loss_of(model).partial)
     if model._preparation is None:
         return data
-    return replace(data, X=model._preparation(check_matrix(data.X, sparse_format="csr")))
+    return replace(data, X=model._preparation(_checked(model, data.X)))
+
+
+def _checked(model: ONMF, X: Any) -> Any:
+    """Numbers that may be prepared for a model."""
+    return check_masked(X) if loss_of(model).partial else check_matrix(X, sparse_format="csr")
 
 
 def _in_order(data: Data, known: list[str], where: str) -> Data:

@@ -52,6 +52,9 @@ Init = Annotated[
 Orthogonal = Annotated[str, typer.Option(help="What belongs to one component: samples (rows) or features (columns).")]
 Scaling = Annotated[str, typer.Option(help="item: each item has a scale of its own. none: all items of a component share one.")]
 Loss = Annotated[str, typer.Option(help="frobenius: squared differences. kullback-leibler: for counts.")]
+Missing = Annotated[
+    str, typer.Option(help="error: every number must be there. ignore: blanks and NA are missing, and the fit is to what is there.")
+]
 MaxComponents = Annotated[int | None, typer.Option(help="Where auto stops looking; 32 by default.")]
 NComponents = Annotated[
     str,
@@ -81,7 +84,7 @@ def examples(*lines: str) -> str:
 
 # Parameters of the library by their options, where a sentence names one: always those that are no words, others where they are set.
 _ALWAYS = {"n_components": "-k", "max_components": "--max-components", "min_size": "--min-size", "time_limit": "--time-limit"}
-_WHERE_SET = {name: f"--{name}" for name in ("capacity", "orthogonal", "scaling", "checkpoint", "init", "normalize")}
+_WHERE_SET = {name: f"--{name}" for name in ("capacity", "orthogonal", "scaling", "missing", "checkpoint", "init", "normalize")}
 _PARAMETER = re.compile(rf"\b(?:({'|'.join(_ALWAYS)})|({'|'.join(_WHERE_SET)})(?==)|(?<=raise )(capacity)|(?<=lower )(capacity))\b(=?)")
 
 

@@ -11,7 +11,7 @@ import typer
 from .. import __version__
 from .._common.validation import check_choice
 from .._common.visible import visible
-from ..distortion import loss_of
+from ..distortion import MISSING, loss_of
 from ..estimator import ONMF
 from ..io import Data, write_table
 from ..io.table import check_table
@@ -45,6 +45,7 @@ EXAMPLES = options.examples(
     "fit counts.h5ad --key counts -k 12 --out programmes",
     "fit patients.parquet -k 3 --capacity 0.35 --force",
     "fit words.mtx -k 20 --loss kullback-leibler",
+    "fit answers.csv -k 4 --missing ignore",
     "fit spectra.npy -k 4 --capacity 10,20,30,40 --scaling none",
     "fit big.npy -k 20 --checkpoint big-fit",
     "fit more.csv --init genes-onmf",
@@ -64,6 +65,7 @@ def fit(
     orthogonal: options.Orthogonal = "samples",
     scaling: options.Scaling = "item",
     loss: options.Loss = "frobenius",
+    missing: options.Missing = "error",
     max_components: options.MaxComponents = None,
     init: options.Init = None,
     time_limit: Annotated[float | None, typer.Option(help="Seconds after which the best answer so far is taken.")] = None,
@@ -89,6 +91,7 @@ def fit(
     """
     began = monotonic()
     check_choice("format", form, FORMS)
+    check_choice("missing", missing, tuple(MISSING))
     model = ONMF(
         options.number_of_components(n_components),
         capacity=options.sizes("capacity", capacity),
@@ -96,6 +99,7 @@ def fit(
         orthogonal=orthogonal,
         scaling=scaling,
         loss=loss,
+        missing=missing,
         max_components=max_components,
         time_limit=time_limit,
         checkpoint=checkpoint,
@@ -104,7 +108,7 @@ def fit(
     check_table(folder / tables(form)[0])
     with alone(folder) as place:
         check_taken(place, OURS, force=force, inputs=(data,))
-        given = prepared(model, resident(wanted.read(data), quiet=quiet), normalize)
+        given = prepared(model, resident(wanted.read(data, missing=missing == "ignore"), quiet=quiet), normalize)
         started(model, init, given)
         fitted(model, given, quiet=quiet)
         summary = summarised(model, given, base_name(data), form)
@@ -158,7 +162,7 @@ def write_all(model: ONMF, matrix: Data, summary: dict[str, Any], folder: Path) 
 
 def summarised(model: ONMF, matrix: Data, name: str, form: str) -> dict[str, Any]:
     """What was asked and what was found; nothing that another run of the same command would write otherwise."""
-    asked = ("n_components", "capacity", "min_size", "orthogonal", "scaling", "loss", "max_components", "time_limit")
+    asked = ("n_components", "capacity", "min_size", "orthogonal", "scaling", "loss", "missing", "max_components", "time_limit")
     return {
         "data": name,
         "shape": matrix.X.shape,

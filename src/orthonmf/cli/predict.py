@@ -36,7 +36,7 @@ def predict(
         check_file(out, force=force, inputs=(model, data))
         check_table(out)
     loaded = load(model)
-    matrix = matched(loaded, wanted.whole(data), source(data))
+    matrix = matched(loaded, wanted.whole(data, missing=loaded.missing == "ignore"), source(data))
     columns = columns_of(loaded, matrix)
     if out is not None:
         write_table(out, columns)

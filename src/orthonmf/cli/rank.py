@@ -6,6 +6,8 @@ from dataclasses import asdict
 
 import numpy as np
 
+from .._common.validation import check_choice
+from ..distortion import MISSING
 from ..estimator import ONMF
 from ..search.number.curve import Row, curve
 from . import _options as options
@@ -25,14 +27,16 @@ def rank(
     orthogonal: options.Orthogonal = "samples",
     scaling: options.Scaling = "item",
     loss: options.Loss = "frobenius",
+    missing: options.Missing = "error",
     max_components: options.MaxComponents = None,
     wanted: Taken,
     normalize: options.Normalize = None,
     json: options.Json = False,
 ) -> None:
     """Say how many components the data have, how sure that is, and what speaks for every other number."""
-    model = ONMF(orthogonal=orthogonal, scaling=scaling, loss=loss, max_components=max_components, refine=False)
-    fitted(model, prepared(model, wanted.read(data), normalize), quiet=False)
+    check_choice("missing", missing, tuple(MISSING))
+    model = ONMF(orthogonal=orthogonal, scaling=scaling, loss=loss, missing=missing, max_components=max_components, refine=False)
+    fitted(model, prepared(model, wanted.read(data, missing=missing == "ignore"), normalize), quiet=False)
     rows = curve(model)
     if json:
         found = {"n_components": model.n_components_, "levels": model.levels_, "status": model.status_}

@@ -51,7 +51,7 @@ def report(
         check_file(path, force=force, inputs=inputs if data is None else [*inputs, data])
         model, summary = load(folder), _summary(folder)
         heading = title or str(summary.get("data", base_name(folder)))
-        X = None if data is None else matched(model, wanted.whole(data), source(data)).X
+        X = None if data is None else matched(model, wanted.whole(data, missing=model.missing == "ignore"), source(data)).X
         with names_checked(), working("writing the report"):
             write_report(
                 model,

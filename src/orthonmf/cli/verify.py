@@ -30,7 +30,7 @@ def verify(
 ) -> None:
     """Recompute every claim about a model from the data it was fitted on. Ends with exit code 3 when one fails."""
     loaded = load(model)
-    matrix = matched(loaded, wanted.whole(data), source(data))
+    matrix = matched(loaded, wanted.whole(data, missing=loaded.missing == "ignore"), source(data))
     if loaded.orthogonal == "samples" and len(loaded.labels_) != matrix.X.shape[0]:
         warn(
             f"{source(data)} has {matrix.X.shape[0]} rows, the model was fitted on {len(loaded.labels_)}: claims about its own data may "

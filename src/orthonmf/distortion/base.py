@@ -121,6 +121,8 @@ class Distortion(ABC):
     framed = True
     #: Whether coordinates of centres add up as those of items do.
     flat = True
+    #: Whether numbers may be missing; items are then rows of an engine for such (``PartialRows``).
+    partial = False
     #: Share of the reference in a component that is opened at an item: elsewhere one item may be infinitely far from most others.
     blend = 0.0
 
@@ -179,7 +181,7 @@ class Curved(Distortion, ABC):
 
     @abstractmethod
     def curvature(self, state: State, stats: Stats) -> Array:
-        """Per component, half the second derivative of Σ ω p d in its centre: the metric of the plain step."""
+        """Half the second derivative of Σ ω p d in the centres, (k, 1) or of each coordinate: the metric of the plain step."""
 
     @abstractmethod
     def slope(self, state: State, stats: Stats) -> Array:
@@ -200,11 +202,11 @@ class Splitting(Curved, ABC):
         """Centres moved by ``step`` (k,) along unit tangent directions."""
 
     @abstractmethod
-    def projections(self, items: Items, centers: Array, directions: Array) -> Array:
-        """(x − y_j)·ψ_j, x̂·ψ_j for lines, or what else ``change`` is linear in, shape (k, block)."""
+    def projections(self, items: Items, centers: Array, directions: Array) -> Any:
+        """What ``change`` needs of the items: (x − y_j)·ψ_j, x̂·ψ_j for lines, or what else it is linear in, shape (k, block)."""
 
     @abstractmethod
-    def change(self, inner: Array, projections: Array, step: Array, centers: Array, directions: Array) -> Array:
+    def change(self, inner: Array, projections: Any, step: Array, centers: Array, directions: Array) -> Array:
         """d(x, centre moved by step) − d(x, centre), shape (k, block)."""
 
     @abstractmethod
@@ -233,14 +235,19 @@ class Moving(Distortion, ABC):
     def merge(self, centers: Array, mass: Array, cost: Array) -> Array:
         """Upper bound on what joining two components adds to the cost, shape (k, k)."""
 
+    def known(self, items: Items, index: Any) -> Array:
+        """All that is known of items of a block, for ``least_cost`` and ``exact_moves``: their ``points``, unless numbers are missing."""
+        return self.points(items, index)
+
     @abstractmethod
     def least_cost(self, points: Array, weight: Array) -> float:
-        """Cost of few items, given as ``points`` of weights ω, with their best centre."""
+        """Cost of few items, given by what is ``known`` of them and their weights ω, with their best centre."""
 
     def exact_moves(self, points: Array, weight: Array, moving: Array, labels: Labels, distance: Array) -> tuple[Array, Array] | None:
         """What each of few items saves by leaving (n,) and costs by joining (k, n), exactly; None where ``leave`` and ``join`` are exact.
 
-        ``moving`` is the weight that moves with an item, ``distance`` (k, n) that of ``points`` to the best centres of ``labels``.
+        ``points`` is what is ``known`` of them, ``moving`` the weight that moves with an item, ``distance`` (k, n) that to the best
+        centres of ``labels``.
         """
         return None
 

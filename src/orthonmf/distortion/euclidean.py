@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,28 @@ from .base import FlowCost, Flowing, Items, Metric, Moving, Pairs, Splitting, be
 from .few import EuclideanCost
 
 
-class Euclidean(Splitting, Moving, Metric, Flowing):
+class MovingMeans(Moving, ABC):
+    """What moving items between means costs."""
+
+    def join(self, items: Items, pairs: Pairs, centers: Array, mass: Array, cost: Array) -> Array:
+        # ω m / (m + ω) ‖x − y‖²
+        total = np.maximum(mass[:, None] + items.weight, np.finfo(float).tiny)
+        return items.weight * np.maximum(pairs.distance, 0) * (mass[:, None] / total)
+
+    def leave(self, items: Items, pairs: Pairs, labels: Labels, centers: Array, mass: Array, cost: Array) -> Array:
+        # ω m / (m − ω) ‖x − y‖²; an item alone in its component leaves nothing behind
+        least = by_label(np.maximum(1e-12 * mass, np.finfo(float).tiny), labels)
+        own = by_label(mass, labels)
+        rest = np.maximum(own - items.weight, least)
+        return np.minimum(items.weight * np.maximum(pairs.of(labels).distance[0], 0) * own / rest, by_label(cost, labels))
+
+    def merge(self, centers: Array, mass: Array, cost: Array) -> Array:
+        # m_j m_l / (m_j + m_l) ‖y_j − y_l‖²
+        total = np.maximum(mass[:, None] + mass, np.finfo(float).tiny)
+        return mass[:, None] * mass / total * between(centers)
+
+
+class Euclidean(Splitting, MovingMeans, Metric, Flowing):
     """Frame: x − ref, with ref in the midst of the items."""
 
     turnable = True
@@ -60,7 +82,7 @@ class Euclidean(Splitting, Moving, Metric, Flowing):
         return centers
 
     def curvature(self, state: State, stats: Stats) -> Array:
-        return stats.mass
+        return stats.mass[:, None]
 
     def slope(self, state: State, stats: Stats) -> Array:
         # 2 mass_j (y_j − ȳ_j)
@@ -93,26 +115,9 @@ class Euclidean(Splitting, Moving, Metric, Flowing):
     def flow_cost(self, points: Array, weight: Array) -> FlowCost:
         return EuclideanCost(points, weight)
 
-    def join(self, items: Items, pairs: Pairs, centers: Array, mass: Array, cost: Array) -> Array:
-        # ω m / (m + ω) ‖x − y‖²
-        total = np.maximum(mass[:, None] + items.weight, np.finfo(float).tiny)
-        return items.weight * np.maximum(pairs.distance, 0) * (mass[:, None] / total)
-
-    def leave(self, items: Items, pairs: Pairs, labels: Labels, centers: Array, mass: Array, cost: Array) -> Array:
-        # ω m / (m − ω) ‖x − y‖²; an item alone in its component leaves nothing behind
-        least = by_label(np.maximum(1e-12 * mass, np.finfo(float).tiny), labels)
-        own = by_label(mass, labels)
-        rest = np.maximum(own - items.weight, least)
-        return np.minimum(items.weight * np.maximum(pairs.of(labels).distance[0], 0) * own / rest, by_label(cost, labels))
-
     def least_cost(self, points: Array, weight: Array) -> float:
         mean = weight @ points / max(float(weight.sum()), np.finfo(float).tiny)
         return float(weight @ np.square(points - mean).sum(axis=1))
 
     def apart(self, centers: Array) -> Array:
         return between(centers)
-
-    def merge(self, centers: Array, mass: Array, cost: Array) -> Array:
-        # m_j m_l / (m_j + m_l) ‖y_j − y_l‖²
-        total = np.maximum(mass[:, None] + mass, np.finfo(float).tiny)
-        return mass[:, None] * mass / total * self.apart(centers)

@@ -17,7 +17,7 @@ item has, but for entries below ``LEAST`` of all that there is of a feature.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -40,7 +40,7 @@ LARGEST_EXPONENT = 150.0
 LOGARITHMS_KEPT = 2
 
 
-class Poisson(Splitting, Moving, Flowing):
+class CountMeans(Splitting, Moving):
     """Frame: the items as they are, and √(2c) of centres; the reference is in the midst of the items, and nowhere 0."""
 
     power = 1
@@ -62,13 +62,13 @@ class Poisson(Splitting, Moving, Flowing):
         return Deviance(LEAST * self.ref)
 
     @classmethod
-    def about(cls, mean: Array) -> Poisson:
+    def about(cls, mean: Array) -> Self:
         """The frame for items with this weighted mean."""
         whole = float(mean.sum())
         return cls((1 - EVEN) * mean + EVEN * whole / len(mean) if whole > 0 else np.full(len(mean), 1 / len(mean)))
 
     @classmethod
-    def of(cls, engine: Engine) -> Poisson:
+    def of(cls, engine: Engine) -> Self:
         return cls.about(weighted_mean(engine))
 
     def items(self, raw: RawRows, weight: Array) -> Items:
@@ -119,7 +119,7 @@ class Poisson(Splitting, Moving, Flowing):
         return np.abs(centers)
 
     def curvature(self, state: State, stats: Stats) -> Array:
-        return stats.mass
+        return stats.mass[:, None]
 
     def slope(self, state: State, stats: Stats) -> Array:
         # mass y − 2 Σ q x / y
@@ -164,9 +164,6 @@ class Poisson(Splitting, Moving, Flowing):
         # β_cr = 1 / (2 λ_max(Cov z)): N = I, R = 2 Cov z
         return directions, 2 * moments[0] / np.maximum(stats.mass, TINY)[:, None]
 
-    def flow_cost(self, points: Array, weight: Array) -> FlowCost:
-        return DivergenceCost(points, weight, self.retract, self._least)
-
     # With S = Σ x log(x/c), joining costs ω D(x‖c′) + m D(c‖c′) with c′ = (m c + ω x) / (m + ω), which is
     #
     #     ω S + (ω |x| + m |c|) log(1 + ω/m) − Σ_x (m c + ω x) log(1 + ω x / (m c)),
@@ -208,14 +205,14 @@ class Poisson(Splitting, Moving, Flowing):
         return found
 
 
-class Profile(Poisson):
+class CountProfiles(CountMeans):
     """The same with Σ c = 1, of items that are divided by their sums."""
 
     alike = "All items are equal up to their scale; to tell their scales apart, set scaling='none'."
     scaled = True
 
     @classmethod
-    def about(cls, mean: Array) -> Profile:
+    def about(cls, mean: Array) -> Self:
         """The frame for items with this weighted mean."""
         ref = super().about(mean).ref
         return cls(ref / ref.sum())
@@ -251,6 +248,21 @@ class Profile(Poisson):
     def _growth(self, centers: Array, exponent: Array) -> Array:
         # log Σ c e^{tη}
         return np.log1p(super()._growth(centers, exponent))
+
+
+class _Flows(CountMeans, Flowing):
+    """With the costs of the barrier flow."""
+
+    def flow_cost(self, points: Array, weight: Array) -> FlowCost:
+        return DivergenceCost(points, weight, self.retract, self._least)
+
+
+class Poisson(_Flows):
+    """Counts and means of counts."""
+
+
+class Profile(CountProfiles, _Flows):
+    """Counts and profiles that add up to one."""
 
 
 def _inverse(size: Array) -> Array:

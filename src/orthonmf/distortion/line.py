@@ -9,6 +9,7 @@ reference direction r and a rest, x̂ = s r + x_⊥ and u = c r + u_⊥, and
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +26,30 @@ TINY = float(np.finfo(float).tiny)
 BISECTIONS = 60
 
 
-class Line(Splitting, Moving, Metric, Flowing):
+class MovingLines(Moving, ABC):
+    """What moving items between lines costs, to second order."""
+
+    def join(self, items: Items, pairs: Pairs, centers: Array, mass: Array, cost: Array) -> Array:
+        return items.weight * np.maximum(pairs.distance, 0) - self._turn(items, pairs, np.maximum(mass - cost, TINY)[:, None])
+
+    def leave(self, items: Items, pairs: Pairs, labels: Labels, centers: Array, mass: Array, cost: Array) -> Array:
+        own, explained = pairs.of(labels), by_label(np.maximum(mass - cost, TINY), labels)[None]
+        return np.minimum(items.weight * np.maximum(own.distance, 0) + self._turn(items, own, explained), by_label(cost, labels))[0]
+
+    def _turn(self, items: Items, pairs: Pairs, explained: Array) -> Array:
+        """What turning the line after one item gains, to second order: ω² (x̂·u)² d / λ with λ = Σ ω (x̂·u)² = mass − cost."""
+        return items.weight**2 * np.square(pairs.inner) * np.maximum(pairs.distance, 0) / explained
+
+    def merge(self, centers: Array, mass: Array, cost: Array) -> Array:
+        # λ_j + λ_l − λ_max(λ_j u_j u_jᵀ + λ_l u_l u_lᵀ), written without cancellation
+        explained = np.maximum(mass - cost, 0)
+        product = explained[:, None] * explained * squared_sines(centers)
+        half = (explained[:, None] + explained) / 2
+        root = np.sqrt(np.maximum(half**2 - product, 0))
+        return np.divide(product, half + root, out=np.zeros_like(product), where=half > 0)
+
+
+class Line(Splitting, MovingLines, Metric, Flowing):
     """Frame: (c, u_⊥) about the unit direction ref; centres have unit norm."""
 
     alike = "All items are equal up to their scale; to tell their scales apart, set scaling='none'."
@@ -94,7 +118,7 @@ class Line(Splitting, Moving, Metric, Flowing):
         return np.where(size > 0, centers / np.where(size > 0, size, 1.0), self.origin)
 
     def curvature(self, state: State, stats: Stats) -> Array:
-        return np.einsum("ij,ij->i", stats.sums, state.centers)
+        return np.einsum("ij,ij->i", stats.sums, state.centers)[:, None]
 
     def slope(self, state: State, stats: Stats) -> Array:
         # −2 Σ q (x̂·u) x̂, tangent to the sphere
@@ -135,17 +159,6 @@ class Line(Splitting, Moving, Metric, Flowing):
     def flow_cost(self, points: Array, weight: Array) -> FlowCost:
         return LineCost(points, weight)
 
-    def join(self, items: Items, pairs: Pairs, centers: Array, mass: Array, cost: Array) -> Array:
-        return items.weight * np.maximum(pairs.distance, 0) - self._turn(items, pairs, np.maximum(mass - cost, TINY)[:, None])
-
-    def leave(self, items: Items, pairs: Pairs, labels: Labels, centers: Array, mass: Array, cost: Array) -> Array:
-        own, explained = pairs.of(labels), by_label(np.maximum(mass - cost, TINY), labels)[None]
-        return np.minimum(items.weight * np.maximum(own.distance, 0) + self._turn(items, own, explained), by_label(cost, labels))[0]
-
-    def _turn(self, items: Items, pairs: Pairs, explained: Array) -> Array:
-        """What turning the line after one item gains, to second order: ω² (x̂·u)² d / λ with λ = Σ ω (x̂·u)² = mass − cost."""
-        return items.weight**2 * np.square(pairs.inner) * np.maximum(pairs.distance, 0) / explained
-
     def least_cost(self, points: Array, weight: Array) -> float:
         # ‖A‖² − σ₁(A)² for the rows √ω x̂
         return float(np.sum(np.linalg.svd(points * np.sqrt(weight)[:, None], compute_uv=False)[1:] ** 2))
@@ -162,17 +175,7 @@ class Line(Splitting, Moving, Metric, Flowing):
         return leave, join
 
     def apart(self, centers: Array) -> Array:
-        # sin² of the angle, which is ‖uuᵀ − vvᵀ‖², from ‖u − v‖ = 2 sin of half of it
-        sq = between(centers)
-        return np.maximum(sq * (1 - sq / 4), 0)
-
-    def merge(self, centers: Array, mass: Array, cost: Array) -> Array:
-        # λ_j + λ_l − λ_max(λ_j u_j u_jᵀ + λ_l u_l u_lᵀ), written without cancellation
-        explained = np.maximum(mass - cost, 0)
-        product = explained[:, None] * explained * self.apart(centers)
-        half = (explained[:, None] + explained) / 2
-        root = np.sqrt(np.maximum(half**2 - product, 0))
-        return np.divide(product, half + root, out=np.zeros_like(product), where=half > 0)
+        return squared_sines(centers)
 
 
 # λ_max(S ± ω x̂ x̂ᵀ) = λ₁ ± δ with S = Σ λ_i v_i v_iᵀ, z_i = v_i·x̂ and ρ² what x̂ has outside the v_i solves the secular equation
@@ -216,3 +219,10 @@ def _root(rising: Callable[[Array], Array], high: Array) -> Array:
         below = rising(middle) < 0
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return low
+
+
+def squared_sines(directions: Array) -> Array:
+    """Of the angles between unit vectors, shape (k, k)."""
+    # sin², which is ‖uuᵀ − vvᵀ‖², from ‖u − v‖ = 2 sin of half of it
+    sq = between(directions)
+    return np.maximum(sq * (1 - sq / 4), 0)

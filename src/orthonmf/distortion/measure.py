@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._common.typing import Array, Labels
-from ..engines.base import RawRows, as_counts
+from ..engines.base import RawRows, as_counts, as_partial
 
 
 class Measure(ABC):
@@ -24,6 +24,8 @@ class Measure(ABC):
     word: str
     #: Whether the cost is no less than the squared distance of the roots, whose singular values then bound it; if not, those of X do.
     rooted: bool
+    #: Whether singular values say anything about the cost: where numbers are missing they do not.
+    bounded = True
 
     @abstractmethod
     def residual(self, raw: RawRows, scale: Array, labels: Labels, components: Array) -> Array:
@@ -36,6 +38,10 @@ class Measure(ABC):
     @abstractmethod
     def scale(self, inner: Array, size: Array) -> Array:
         """The best scale of items of this size, with these inner products with their centres (as in ``Pairs``)."""
+
+    @abstractmethod
+    def fitted(self, raw: RawRows, labels: Labels, components: Array) -> Array:
+        """The best scale of components[labels], of unit p-norm, in the place of every item, in float64, shape (block,)."""
 
     @abstractmethod
     def length(self, ref: Array) -> float:
@@ -62,6 +68,9 @@ class Squared(Measure):
 
     def scale(self, inner: Array, size: Array) -> Array:
         return inner * np.sqrt(size)
+
+    def fitted(self, raw: RawRows, labels: Labels, components: Array) -> Array:
+        return raw.inner(labels, components)
 
     def length(self, ref: Array) -> float:
         return float(np.dot(ref, ref))
@@ -91,8 +100,39 @@ class Deviance(Measure):
     def scale(self, inner: Array, size: Array) -> Array:
         return size
 
+    def fitted(self, raw: RawRows, labels: Labels, components: Array) -> Array:
+        return as_counts(raw).sums()
+
     def length(self, ref: Array) -> float:
         return float(ref.sum())
 
     def error(self, cost: float) -> float:
         return float(cost)
+
+
+class PartialSquared(Squared):
+    """‖x − y‖² over the numbers that are there."""
+
+    bounded = False
+
+    def fitted(self, raw: RawRows, labels: Labels, components: Array) -> Array:
+        # x·u / Σ u²
+        return over(raw.inner(labels, components), as_partial(raw).within(labels, np.square(components)))
+
+
+class PartialDeviance(Deviance):
+    """The divergence over the numbers that are there."""
+
+    bounded = False
+
+    def scale(self, inner: Array, size: Array) -> Array:
+        return inner * size
+
+    def fitted(self, raw: RawRows, labels: Labels, components: Array) -> Array:
+        # |x| / Σ c
+        return over(as_counts(raw).sums(), as_partial(raw).within(labels, np.maximum(components, self.least)))
+
+
+def over(numbers: Array, others: Array) -> Array:
+    """Quotients of nonnegative numbers; 0 where nothing is divided by."""
+    return np.divide(numbers, others, out=np.zeros_like(numbers, dtype=np.float64), where=others > 0)

@@ -14,6 +14,7 @@ REGISTRY = {
     "compiled-sparse": "orthonmf.engines.compiled:CompiledSparseEngine",
     "dask": "orthonmf.engines.dask:DaskEngine",
     "dense": "orthonmf.engines.dense:DenseEngine",
+    "masked": "orthonmf.engines.masked:MaskedEngine",
     "sparse": "orthonmf.engines.sparse:SparseEngine",
     "torch": "orthonmf.engines.torch:TorchEngine",
     "torch-sparse": "orthonmf.engines.torch_sparse:TorchSparseEngine",

@@ -122,6 +122,45 @@ def as_counts(raw: RawRows) -> CountRows:
     return cast(CountRows, raw)
 
 
+class PartialFrame(Rows, Protocol):
+    """Items of one block in a frame, 0 where they are missing, in float64: with what those dimensions add up to that are there."""
+
+    @property
+    def values(self) -> Array:
+        """The items, (block, n_dims)."""
+
+    @property
+    def there(self) -> Array:
+        """1 where they are there, and else 0, (block, n_dims)."""
+
+    def seen(self, vectors: Array) -> Array:
+        """Σ of ``vectors`` (k, n_dims) over the dimensions that each item has: shape (k, block)."""
+
+    def own_seen(self, vectors: Array, labels: Labels) -> Array:
+        """The same of the vector of each item's label: shape (block,)."""
+
+    def tseen(self, weights: Array) -> Array:
+        """Σ of ``weights`` (k, block) over the items that have each dimension: shape (k, n_dims)."""
+
+
+class PartialRows(CountRows, Protocol):
+    """Items of which some numbers are missing: sums and errors are over those that are there."""
+
+    def present(self, factor: Array | None, ref: Array) -> PartialFrame:
+        """factor · x − ref where x is there, and 0 elsewhere; None stands for ones."""
+
+    def presence(self, weight: Array) -> Array:
+        """Σ of the weights of the items that have each dimension, shape (n_dims,)."""
+
+    def within(self, labels: Labels, vectors: Array) -> Array:
+        """Σ vectors[labels] over the dimensions that each item has, shape (block,)."""
+
+
+def as_partial(raw: RawRows) -> PartialRows:
+    """Items with missing numbers: the engine for them has these."""
+    return cast(PartialRows, raw)
+
+
 @dataclass(frozen=True)
 class _Block:
     """Items of one block as the user gave them, with their weights w (block,)."""
@@ -260,7 +299,7 @@ class Engine(Holder, ABC):
         Beyond the result and X it takes ``OUTER_BYTES`` and a block or two for each thread.
         """
 
-    def block_weight(self, where: slice) -> Array:
+    def _block_weight(self, where: slice) -> Array:
         """Weights w_i of one block, float64, where its items are."""
         return np.ones(where.stop - where.start) if self.weight is None else self.weight[where]
 
@@ -347,7 +386,7 @@ class Engine(Holder, ABC):
         """The numbers of one block."""
         if name == INDEX:
             return np.arange(self.first + where.start, self.first + where.stop)
-        return self.block_weight(where) if name == GIVEN_WEIGHT else columns[name][where]
+        return self._block_weight(where) if name == GIVEN_WEIGHT else columns[name][where]
 
     def _join(self, joined: dict[str, Array], name: str, where: slice, values: Array) -> None:
         if where.stop - where.start == self.n_items:
@@ -385,7 +424,7 @@ class Engine(Holder, ABC):
 
 def block_weight(engine: Engine, where: slice) -> Array:
     """Weights w_i of one block, float64, where its items are."""
-    return engine.block_weight(where)
+    return engine._block_weight(where)
 
 
 AnyEngine = TypeVar("AnyEngine", bound=Engine)

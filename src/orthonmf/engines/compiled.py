@@ -21,6 +21,7 @@ from ..exceptions import MissingExtraError
 from ..passes.base import INDEX, Columns, Count, Found, Pass
 from ..passes.hard import Costs, HardStats, Labelled, Margins, Nearest, OwnAndOther, TwoCheapest
 from ..passes.moves import MoveGains, Movers
+from ..passes.raw import Coordinates, Subspace, Sums
 from ..passes.samples import Shares, ShareSums
 from ..passes.several import EachSums, NearestInEach
 from ..passes.soft import Gibbs
@@ -28,7 +29,7 @@ from ..passes.state import Stats
 from ..passes.swaps import Sides, SideSums
 from .base import Engine, Framing, block_weight, multipliers
 from .dense import DenseEngine, DenseRawRows, DenseRows
-from .sparse import SparseEngine
+from .sparse import SparseEngine, SparseRawRows, SparseRows
 
 try:
     from . import kernels
@@ -66,11 +67,16 @@ class _Centers:
         beside = np.ascontiguousarray(rest.T if turned else rest, dtype)
         self.read = (frame.ref, frame.scaled), (cosine.astype(dtype), beside, squares.astype(dtype), rest @ frame.ref)
 
-    def settle(self, values: Any, mass: Array, sums: Array) -> None:
-        """Subtract from sums of items that were not formed what the reference adds up to."""
+    def room(self) -> tuple[Array, Array]:
+        """Room for sums of items by their component: along the reference, and beside it."""
+        return np.zeros(self.shape[:-1]), np.zeros((*self.shape[:-1], len(self.frame.ref)))
+
+    def settled(self, values: Any, parallel: Array, beside: Array) -> Array:
+        """The sums of the items' coordinates; from those of items that were not formed, what the reference adds up to is subtracted."""
         if isinstance(values, tuple):
-            along, beside = (sums[..., 0], sums[..., 1:]) if self.frame.scaled else (mass, sums)
-            beside -= np.multiply.outer(along, self.frame.ref)
+            width = len(self.frame.ref)
+            kernels.settled(beside.reshape(-1, width), parallel.ravel(), self.frame.ref)
+        return np.concatenate([parallel[..., None], beside], axis=-1) if self.frame.scaled else beside
 
 
 class _Hard:
@@ -85,10 +91,10 @@ class _Hard:
         n_centers, n_items = self.centers.shape[0], len(numbers[0])
         labels = np.array(columns["labels"], dtype=np.intp) if self.labelled else np.full(n_items, -1)
         mass, sizes, cost = np.zeros(n_centers), np.zeros(n_centers, dtype=np.intp), np.zeros(n_centers)
-        sums, changed = np.zeros(self.centers.shape), np.zeros(self.n_sets, dtype=np.intp)
+        room, changed = self.centers.room(), np.zeros(self.n_sets, dtype=np.intp)
         found = labels.reshape(n_items, self.n_sets)
-        kernels.hard(values, numbers, *self.centers.read, found, mass, sizes, cost, sums, changed)
-        self.centers.settle(values, mass, sums)
+        kernels.hard(values, numbers, *self.centers.read, found, mass, sizes, cost, *room, changed)
+        sums = self.centers.settled(values, *room)
         if self.several:
             shape = self.n_sets, n_centers // self.n_sets
             each = (mass.reshape(shape), sizes.reshape(shape), cost.reshape(shape), sums.reshape(*shape, -1))
@@ -105,10 +111,9 @@ class _Given:
 
     def __call__(self, values: Any, numbers: Numbers, columns: Columns) -> Found:
         n_centers = self.centers.shape[0]
-        mass, sizes, cost, sums = np.zeros(n_centers), np.zeros(n_centers, dtype=np.intp), np.zeros(n_centers), np.zeros(self.centers.shape)
-        kernels.labelled(values, numbers, *self.centers.read, columns["labels"], mass, sizes, cost, sums)
-        self.centers.settle(values, mass, sums)
-        return Found(HardStats(len(numbers[0]), mass, sizes, cost, sums, 0))
+        mass, sizes, cost, room = np.zeros(n_centers), np.zeros(n_centers, dtype=np.intp), np.zeros(n_centers), self.centers.room()
+        kernels.labelled(values, numbers, *self.centers.read, columns["labels"], mass, sizes, cost, *room)
+        return Found(HardStats(len(numbers[0]), mass, sizes, cost, self.centers.settled(values, *room), 0))
 
 
 class _Soft:
@@ -118,10 +123,10 @@ class _Soft:
         self.state, self.centers = work.state, _Centers(frame, work.state.centers, dtype)
 
     def __call__(self, values: Any, numbers: Numbers, columns: Columns) -> Found:
-        mass, sums = np.zeros(self.centers.shape[0]), np.zeros(self.centers.shape)
-        totals = kernels.soft(values, numbers, *self.centers.read, self.state.beta, self.state.log_mass, mass, sums)
+        mass, room = np.zeros(self.centers.shape[0]), self.centers.room()
+        totals = kernels.soft(values, numbers, *self.centers.read, self.state.beta, self.state.log_mass, mass, *room)
         weight, log_partition, distortion = totals
-        self.centers.settle(values, mass, sums)
+        sums = self.centers.settled(values, *room)
         return Found(Stats(len(numbers[0]), weight=weight, mass=mass, sums=sums, log_partition=log_partition, distortion=distortion))
 
 
@@ -212,10 +217,9 @@ class _Sides:
 
     def __call__(self, values: Any, numbers: Numbers, columns: Columns) -> Found:
         shape = self.centers.shape
-        mass, cost, sums = np.zeros(shape[:2]), np.zeros(shape[:2]), np.zeros(shape)
-        kernels.sides(values, numbers, *self.centers.read, columns["labels"], mass, cost, sums)
-        self.centers.settle(values, mass, sums)
-        return Found(SideSums(len(numbers[0]), mass, cost, sums))
+        mass, cost, room = np.zeros(shape[:2]), np.zeros(shape[:2]), self.centers.room()
+        kernels.sides(values, numbers, *self.centers.read, columns["labels"], mass, cost, *room)
+        return Found(SideSums(len(numbers[0]), mass, cost, self.centers.settled(values, *room)))
 
 
 KERNELS: dict[type, Any] = {
@@ -231,6 +235,38 @@ KERNELS: dict[type, Any] = {
     MoveGains: _Moves,
     Sides: _Sides,
 }
+
+
+class _Coordinates:
+    """What items in CSR form have in common with some vectors, about a point."""
+
+    def __init__(self, work: Coordinates | Subspace) -> None:
+        self.about, self.beside = work.about, np.ascontiguousarray(work.vectors.T, np.float32)
+        self.offset = (work.vectors @ work.about).astype(np.float32)
+
+    def inner(self, values: Any, scale: float) -> Array:
+        """The inner products, (n_items, n_vectors): a sketch needs no more than float32."""
+        found = np.empty((len(values[-1]) - 1, self.beside.shape[1]), np.float32)
+        kernels.coordinates(*values, scale, self.beside, self.offset, found)
+        return found
+
+    def __call__(self, values: Any, scale: float, weight: Array) -> Found:
+        return Found(Count(len(weight)), {"coordinates": self.inner(values, scale)})
+
+
+class _Subspace(_Coordinates):
+    """A step of those vectors towards the leading directions."""
+
+    def __call__(self, values: Any, scale: float, weight: Array) -> Found:
+        sums, total = np.zeros(self.beside.shape, np.float32), np.zeros(self.beside.shape[1])
+        kernels.spread_back(*values, scale, weight, self.inner(values, scale), sums, total)
+        turned = sums.T.astype(np.float64, order="C")
+        kernels.settled(turned, total, self.about)
+        return Found(Sums(len(weight), turned))
+
+
+# Passes over items in CSR form as they were given.
+RAW_KERNELS: dict[type, Any] = {Coordinates: _Coordinates, Subspace: _Subspace}
 
 
 class _CompiledRawRows(DenseRawRows):
@@ -252,9 +288,39 @@ class _CompiledRawRows(DenseRawRows):
         return found
 
     def framed(self, factor: Array | None, along: Array | None, ref: Array) -> DenseRows:
-        ones, rest = np.ones(len(self.values)), np.empty_like(self.values)
-        kernels.framed(self.values, ones if factor is None else factor, ones if along is None else along, ref, rest)
+        ones, rest, whole = np.ones(len(self.values)), np.empty_like(self.values), slice(0, len(self.values))
+        kernels.framed(self.values, whole, ones if factor is None else factor, ones if along is None else along, ref, rest)
         return DenseRows(rest)
+
+
+class _CompiledSparseRows(SparseRows):
+    """Framed items of one block, summed and multiplied by kernels, for the passes that have none."""
+
+    def _products(self, vectors: Array) -> Array:
+        found = np.empty((self.matrix.shape[0], len(vectors)))
+        kernels.products(*_csr(self.matrix), np.ascontiguousarray(vectors.T, np.float64), found)
+        return np.ascontiguousarray(found.T)
+
+    def _sums_of_few(self, weights: Array, along: Array) -> Array:
+        sums = np.zeros((len(weights), self.matrix.shape[1]))
+        kernels.sums_of_few(*_csr(self.matrix), weights.astype(np.float64, order="C"), sums)
+        kernels.settled(sums, along.astype(np.float64), self.ref)
+        return sums
+
+
+class _CompiledSparseRawRows(SparseRawRows):
+    """Items of one block, compared with components by a kernel."""
+
+    kind = _CompiledSparseRows
+
+    def _stored_residual(self, scale: Array, labels: Labels, components: Array) -> tuple[Array, Array]:
+        stored, covered = np.empty((2, len(self)))
+        kernels.stored_residuals(*_csr(self.matrix), scale.astype(np.float64), labels, components.astype(np.float64), stored, covered)
+        return stored, covered
+
+
+def _csr(matrix: Any) -> tuple[Array, Array, Array]:
+    return _read_only(matrix.data), _read_only(matrix.indices), _read_only(matrix.indptr)
 
 
 class _Compiled(Engine):
@@ -324,6 +390,21 @@ class CompiledEngine(_Compiled, DenseEngine):
 
 class CompiledSparseEngine(_Compiled, SparseEngine):
     """As ``SparseEngine``; passes that have a kernel, for losses that it knows, run compiled."""
+
+    def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
+        if type(work) not in RAW_KERNELS:
+            return super().stream(frame, work, columns)
+        kernel = RAW_KERNELS[type(work)](work)
+
+        def part(where: slice) -> Found:
+            found: Found = kernel(*self._values(where), block_weight(self, where))
+            return found
+
+        self.count_pass(frame)
+        return zip(self._runs, self.team.map(part, self._runs), strict=True)
+
+    def rows(self, where: slice) -> _CompiledSparseRawRows:
+        return _CompiledSparseRawRows(super().rows(where).matrix)
 
     def _values(self, where: slice) -> tuple[tuple[Array, Array, Array], float]:
         matrix = self._matrix

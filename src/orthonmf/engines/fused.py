@@ -15,12 +15,15 @@ from .._common.typing import Array
 from ..distortion.base import Distortion, Items
 from ..distortion.euclidean import Euclidean
 from ..distortion.line import Line
-from ..passes.base import Columns, Found
-from ..passes.hard import HardStats, Labelled, Nearest
+from ..passes.base import Columns, Count, Found
+from ..passes.hard import HardStats, Labelled, Nearest, OwnAndOther
+from ..passes.samples import Shares, ShareSums
 from ..passes.soft import Gibbs
 from ..passes.state import Stats
 from . import triton as kernels
-from .tensors import Tensor
+from .base import multipliers
+from .dense import DenseRawRows
+from .tensors import WORD, Tensor
 
 # Losses that the kernels know.
 LOSSES = (Line, Euclidean)
@@ -32,6 +35,8 @@ class Sight(NamedTuple):
     Attributes
     ----------
     frame : Distortion
+    ref : torch.Tensor of shape (n_dims,)
+        The reference of the frame in float32.
     values : torch.Tensor of shape (n_items, n_dims) or None
         None where only what frames them is at hand.
     items : kernels.Items
@@ -40,24 +45,21 @@ class Sight(NamedTuple):
     """
 
     frame: Distortion
+    ref: Any
     values: Any
     items: kernels.Items
     unit: float
 
     def seen(self, values: Tensor, where: slice) -> Sight:
         """The items of a block."""
-        return Sight(self.frame, values.values.contiguous(), kernels.Items(*(each[where] for each in self.items)), self.unit)
+        return self._replace(values=values.values.contiguous(), items=kernels.Items(*(each[where] for each in self.items)))
 
     def of(self, centers: Array) -> kernels.Centers:
         """Centres in the frame."""
         rest = centers[:, int(self.frame.scaled) :]
         cosine = centers[:, 0] if self.frame.scaled else np.zeros(len(centers))
         parts = rest, cosine, np.einsum("ij,ij->i", rest, rest), rest @ self.rounded
-        return kernels.Centers(*(torch.from_numpy(np.ascontiguousarray(each)) for each in parts))
-
-    @property
-    def ref(self) -> Any:
-        return torch.as_tensor(self.frame.ref.astype(np.float32), device=self.values.device)
+        return kernels.Centers(*(torch.from_numpy(np.array(each)) for each in parts))
 
     @property
     def rounded(self) -> Array:
@@ -103,7 +105,8 @@ def sight(frame: Distortion, blocks: list[tuple[Any, ...]]) -> Sight:
     """Items of whose blocks it is known what frames them."""
     factor, project, sq, weight = (torch.cat([each.values for each in column]) for column in zip(*blocks, strict=True))
     unit = float(weight.max()) or 1.0
-    return Sight(frame, None, kernels.Items(factor.float(), project.float(), sq.float(), (weight / unit).float()), unit)
+    ref = torch.as_tensor(frame.ref.astype(np.float32), device=sq.device)
+    return Sight(frame, ref, None, kernels.Items(factor.float(), project.float(), sq.float(), (weight / unit).float()), unit)
 
 
 def _soft(work: Gibbs, at: Sight, columns: Columns) -> Found:
@@ -126,4 +129,38 @@ def _given(work: Labelled, at: Sight, columns: Columns) -> Found:
     return Found(at.hard(kernels.labelled(at.values, at.items, at.of(work.centers), at.ref, at.frame.scaled, labels)))
 
 
-KERNELS: dict[type, Callable[[Any, Sight, Columns], Found]] = {Gibbs: _soft, Nearest: _hard, Labelled: _given}
+def _distances(centers: Array, at: Sight, labels: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Labels, distances to the centre of the label and to the nearest other, and ω."""
+    names, first, second = kernels.nearest_two(at.values, at.items, at.of(centers), at.ref, at.frame.scaled, labels)
+    return Tensor(names), Tensor(first.double()), Tensor(second.double()), Tensor(at.unit * at.items.weight.double())
+
+
+def _shares(work: Shares, at: Sight, columns: Columns) -> Found:
+    labels, nearest, _, weight = _distances(work.centers, at, None)
+    cost = weight * nearest
+    total = ShareSums(len(at.values), cost.sum(), np.bincount(labels, weight, len(work.centers)))
+    return Found(total, {"labels": labels, "cost": cost, "mass": weight})
+
+
+def _own_and_other(work: OwnAndOther, at: Sight, columns: Columns) -> Found:
+    _, own, second, weight = _distances(work.centers, at, columns["labels"].values.int())
+    found = {"own": own, "second": second, "sq": Tensor(at.items.sq.double()), "weight": weight}
+    return Found(Count(len(at.values)), found)
+
+
+KERNELS: dict[type, Callable[[Any, Sight, Columns], Found]] = {
+    Gibbs: _soft,
+    Nearest: _hard,
+    Labelled: _given,
+    Shares: _shares,
+    OwnAndOther: _own_and_other,
+}
+
+
+class FusedRawRows(DenseRawRows):
+    """Items as they were given, of which a kernel finds what stands for each."""
+
+    def keys(self) -> Any:
+        values: Any = self.values
+        words = torch.from_numpy(multipliers(values.shape[1]).view(np.int64)).to(values.values.device)
+        return Tensor(kernels.keys(values.values, 1.0, words), WORD)

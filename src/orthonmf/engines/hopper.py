@@ -1,4 +1,4 @@
-"""The passes with memory laid out by hand for the matrix units of Hopper (compute capability 9.0), for items of 64 or 128 dimensions.
+"""The passes with memory laid out by hand for the matrix units of Hopper (compute capability 9.0), for items of 33 to 128 dimensions.
 
 The same formulas and results as the kernels of that name in ``engines.triton``, which leave the layout to the compiler: there the parts of
 an item go to the matrix units by way of registers, and every product is waited for. Here they are written once to shared memory, where
@@ -12,7 +12,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import async_copy, fence_async_shared, warpgroup_mma, warpgroup_mma_wait
 
-LOG2 = gl.constexpr(0.6931471805599453)
+LOG_OF_2 = gl.constexpr(0.6931471805599453)
 
 
 @gluon.jit
@@ -70,12 +70,16 @@ def _room(WIDTH: gl.constexpr, HEIGHT: gl.constexpr):
 
 
 @gluon.jit
-def _loaded(values, projects, start, n_items, P: gl.constexpr, ROWS: gl.constexpr, layout: gl.constexpr):
+def _loaded(values, projects, start, n_items, DIMS: gl.constexpr, P: gl.constexpr, ROWS: gl.constexpr, layout: gl.constexpr):
     """The numbers of a tile, and how much of the reference is in each of its items."""
     near = gl.arange(0, ROWS, gl.SliceLayout(1, layout))
     dims = gl.arange(0, P, gl.SliceLayout(0, layout))
     there = start + near < n_items
-    x = gl.load(values + start.to(gl.int64) * P + near[:, None] * P + dims[None, :], mask=there[:, None], other=0.0)
+    at = values + start.to(gl.int64) * DIMS + near[:, None] * DIMS + dims[None, :]
+    if DIMS == P:  # noqa: SIM108
+        x = gl.load(at, mask=there[:, None], other=0.0)
+    else:
+        x = gl.load(at, mask=there[:, None] & (dims < DIMS)[None, :], other=0.0)
     return x, gl.load(projects + start + near, mask=there, other=0.0)
 
 
@@ -188,7 +192,7 @@ def _store_sums(partial, sums, layout: gl.constexpr, P: gl.constexpr, SIDE: gl.c
 @gluon.jit
 def soft_fused(
     values, factors, projects, squares, weights, ref, beside, table, partial, size, n_items, beta,
-    SCALED: gl.constexpr, P: gl.constexpr, K: gl.constexpr, ROWS: gl.constexpr, TERMS: gl.constexpr,
+    SCALED: gl.constexpr, DIMS: gl.constexpr, P: gl.constexpr, K: gl.constexpr, ROWS: gl.constexpr, TERMS: gl.constexpr,
 ):  # fmt: skip
     """All sums of one program."""
     X: gl.constexpr = gl.BlockedLayout([1, 4], [128 // P, P // 4], [gl.num_warps(), 1], [1, 0])
@@ -203,13 +207,13 @@ def soft_fused(
     log_partition = gl.full([ROWS], 0.0, gl.float32, gl.SliceLayout(1, M))
     around, distortion = gl.full([ROWS], 0.0, gl.float32, gl.SliceLayout(1, M)), _in_thread(nothing, ROWS, K)
     first, programs = gl.program_id(0), gl.num_programs(0)
-    following, project = _loaded(values, projects, first * ROWS, n_items, P, ROWS, X)
+    following, project = _loaded(values, projects, first * ROWS, n_items, DIMS, P, ROWS, X)
     for block in range(first, gl.cdiv(n_items, ROWS), programs):
         start = block * ROWS
         x = following - project[:, None] * reference[None, :]
         _keep(x, x_high, x_middle, x_low, TERMS)
         total = _products(x_high, x_middle, x_low, high, middle, low, M, ROWS, K, TERMS)
-        following, project = _loaded(values, projects, start + programs * ROWS, n_items, P, ROWS, X)
+        following, project = _loaded(values, projects, start + programs * ROWS, n_items, DIMS, P, ROWS, X)
         factor, along, sq, weight, _, _ = _items(factors, projects, squares, weights, start, n_items, ROWS, M)
         inner = warpgroup_mma_wait(0, deps=[total]) * factor[:, None]
         cosine, rest_sq, offset, log_mass = _table(table, M, K, K)
@@ -218,7 +222,7 @@ def soft_fused(
         top = gl.max(logit, axis=1)
         resp = _exp2(logit - top[:, None])
         norm = gl.sum(resp, axis=1)
-        log_partition += weight * ((top + _log2(norm)) * LOG2 - beta * LOG2 * sq)
+        log_partition += weight * ((top + _log2(norm)) * LOG_OF_2 - beta * LOG_OF_2 * sq)
         resp = resp * (weight * _inverse(norm))[:, None]
         around += weight * sq
         distortion += _in_thread(resp * beyond, ROWS, K)
@@ -241,7 +245,8 @@ def soft_fused(
 @gluon.jit
 def hard_fused(
     values, factors, projects, squares, weights, ref, beside, table, before, labels, partial, size, n_items,
-    SCALED: gl.constexpr, LABELLED: gl.constexpr, P: gl.constexpr, K: gl.constexpr, ROWS: gl.constexpr, TERMS: gl.constexpr,
+    SCALED: gl.constexpr, LABELLED: gl.constexpr, DIMS: gl.constexpr, P: gl.constexpr, K: gl.constexpr,
+    ROWS: gl.constexpr, TERMS: gl.constexpr,
 ):  # fmt: skip
     """The nearest centre of every item, the first of equal ones, and all sums of one program."""
     X: gl.constexpr = gl.BlockedLayout([1, 4], [128 // P, P // 4], [gl.num_warps(), 1], [1, 0])
@@ -257,13 +262,13 @@ def hard_fused(
     count, cost = _by_center(nothing, ROWS, K), _by_center(nothing, ROWS, K)
     changed = gl.full([ROWS], 0.0, gl.float32, gl.SliceLayout(1, M))
     first, programs = gl.program_id(0), gl.num_programs(0)
-    following, project = _loaded(values, projects, first * ROWS, n_items, P, ROWS, X)
+    following, project = _loaded(values, projects, first * ROWS, n_items, DIMS, P, ROWS, X)
     for block in range(first, gl.cdiv(n_items, ROWS), programs):
         start = block * ROWS
         x = following - project[:, None] * reference[None, :]
         _keep(x, x_high, x_middle, x_low, TERMS)
         total = _products(x_high, x_middle, x_low, high, middle, low, M, ROWS, K, TERMS)
-        following, project = _loaded(values, projects, start + programs * ROWS, n_items, P, ROWS, X)
+        following, project = _loaded(values, projects, start + programs * ROWS, n_items, DIMS, P, ROWS, X)
         factor, along, sq, weight, rows, there = _items(factors, projects, squares, weights, start, n_items, ROWS, M)
         inner = warpgroup_mma_wait(0, deps=[total]) * factor[:, None]
         cosine, rest_sq, offset, _ = _table(table, M, K, K)
@@ -361,10 +366,10 @@ def _turned(
 
 @gluon.jit
 def normalizers(
-    values, factors, projects, squares, weights, ref, beside, table, log_z, totals, n_items, beta,
-    SCALED: gl.constexpr, P: gl.constexpr, SIDE: gl.constexpr, K: gl.constexpr, ROWS: gl.constexpr, TERMS: gl.constexpr,
+    values, factors, projects, squares, weights, ref, beside, table, tops, totals, n_items, beta,
+    SCALED: gl.constexpr, DIMS: gl.constexpr, P: gl.constexpr, SIDE: gl.constexpr, K: gl.constexpr, ROWS: gl.constexpr, TERMS: gl.constexpr,
 ):  # fmt: skip
-    """log Z of every item to base 2, less −β ‖x'‖², a tile of centres at a time; and Σ ω log Z of one program."""
+    """The largest logit of every item to base 2, and Z beside it, a tile of centres at a time; and Σ ω log Z of one program."""
     X: gl.constexpr = gl.BlockedLayout([1, 4], [128 // P, P // 4], [gl.num_warps(), 1], [1, 0])
     M: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [gl.num_warps(), 1], [16, SIDE, 16])
     ring, step = _ring(beside, P, SIDE, K), 0
@@ -373,7 +378,7 @@ def normalizers(
     log_partition = gl.full([ROWS], 0.0, gl.float32, gl.SliceLayout(1, M))
     for block in range(gl.program_id(0), gl.cdiv(n_items, ROWS), gl.num_programs(0)):
         start = block * ROWS
-        x, project = _loaded(values, projects, start, n_items, P, ROWS, X)
+        x, project = _loaded(values, projects, start, n_items, DIMS, P, ROWS, X)
         gl.thread_barrier()
         _keep(x - project[:, None] * reference[None, :], x_high, x_middle, x_low, TERMS)
         factor, along, sq, weight, rows, there = _items(factors, projects, squares, weights, start, n_items, ROWS, M)
@@ -388,19 +393,19 @@ def normalizers(
             higher = gl.maximum(top, gl.max(logit, axis=1))
             norm = norm * _exp2(top - higher) + gl.sum(_exp2(logit - higher[:, None]), axis=1)
             top = higher
-        found = top + _log2(norm)
-        gl.store(log_z + rows, found, mask=there)
-        log_partition += weight * (found * LOG2 - beta * LOG2 * sq)
+        gl.store(tops + rows, top, mask=there)
+        gl.store(tops + n_items + rows, norm, mask=there)
+        log_partition += weight * ((top + _log2(norm)) * LOG_OF_2 - beta * LOG_OF_2 * sq)
     async_copy.wait_group(0)
     gl.store(totals + gl.program_id(0), gl.sum(log_partition, axis=0))
 
 
 @gluon.jit
 def soft_tiles(
-    values, factors, projects, squares, weights, log_z, ref, beside, table, partial, size, n_items, n_chunks, beta,
-    SCALED: gl.constexpr, P: gl.constexpr, SIDE: gl.constexpr, K: gl.constexpr, ROWS: gl.constexpr, TERMS: gl.constexpr,
+    values, factors, projects, squares, weights, tops, ref, beside, table, partial, size, n_items, n_chunks, beta,
+    SCALED: gl.constexpr, DIMS: gl.constexpr, P: gl.constexpr, SIDE: gl.constexpr, K: gl.constexpr, ROWS: gl.constexpr, TERMS: gl.constexpr,
 ):  # fmt: skip
-    """Sums of one program over its items, in one tile of centres, with log Z given."""
+    """Sums of one program over its items, in one tile of centres, with the largest logits and Z given."""
     X: gl.constexpr = gl.BlockedLayout([1, 4], [128 // P, P // 4], [gl.num_warps(), 1], [1, 0])
     M: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, gl.num_warps() // 4], [16, SIDE // (gl.num_warps() // 4), 16])
     TILES: gl.constexpr = K // SIDE
@@ -413,18 +418,18 @@ def soft_tiles(
     q_high, q_middle = _room(SIDE, ROWS), _room(SIDE, ROWS)
     sums, nothing = gl.full([P, SIDE], 0.0, gl.float32, M), gl.full([ROWS, SIDE], 0.0, gl.float32, M)
     mass, share, distortion = _by_center(nothing, ROWS, SIDE), _by_center(nothing, ROWS, SIDE), _in_thread(nothing, ROWS, SIDE)
-    following, project = _loaded(values, projects, chunk * ROWS, n_items, P, ROWS, X)
+    following, project = _loaded(values, projects, chunk * ROWS, n_items, DIMS, P, ROWS, X)
     for block in range(chunk, gl.cdiv(n_items, ROWS), n_chunks):
         start = block * ROWS
         _keep(following - project[:, None] * reference[None, :], x_high, x_middle, x_low, TERMS)
         total = _products(x_high, x_middle, x_low, high, middle, low, M, ROWS, SIDE, TERMS)
-        following, project = _loaded(values, projects, start + n_chunks * ROWS, n_items, P, ROWS, X)
+        following, project = _loaded(values, projects, start + n_chunks * ROWS, n_items, DIMS, P, ROWS, X)
         factor, along, sq, weight, rows, there = _items(factors, projects, squares, weights, start, n_items, ROWS, M)
-        normalizer = gl.load(log_z + rows, mask=there, other=0.0)
+        top, norm = gl.load(tops + rows, mask=there, other=0.0), gl.load(tops + n_items + rows, mask=there, other=1.0)
         inner = warpgroup_mma_wait(0, deps=[total]) * factor[:, None]
         cosine, rest_sq, offset, log_mass = _table(table + k_at, M, SIDE, K)
         full, beyond = _measured(inner, along, cosine, rest_sq, offset, SCALED)
-        resp = _exp2(log_mass[None, :] - beta * beyond - normalizer[:, None]) * weight[:, None]
+        resp = _exp2(log_mass[None, :] - beta * beyond - top[:, None]) * (weight * _inverse(norm))[:, None]
         distortion += _in_thread(resp * (beyond + sq[:, None]), ROWS, SIDE)
         mass += _by_center(resp, ROWS, SIDE)
         if SCALED:
@@ -443,7 +448,7 @@ def soft_tiles(
 @gluon.jit
 def nearest(
     values, factors, projects, squares, weights, ref, beside, table, before, labels, shares, costs, totals, n_items,
-    SCALED: gl.constexpr, LABELLED: gl.constexpr, P: gl.constexpr, SIDE: gl.constexpr, K: gl.constexpr,
+    SCALED: gl.constexpr, LABELLED: gl.constexpr, DIMS: gl.constexpr, P: gl.constexpr, SIDE: gl.constexpr, K: gl.constexpr,
     ROWS: gl.constexpr, TERMS: gl.constexpr,
 ):  # fmt: skip
     """The nearest centre of every item, a tile of centres at a time; its q, and ω max(d, 0); and how many labels of a program changed."""
@@ -456,7 +461,7 @@ def nearest(
     changed = gl.full([ROWS], 0.0, gl.float32, gl.SliceLayout(1, M))
     for block in range(gl.program_id(0), gl.cdiv(n_items, ROWS), gl.num_programs(0)):
         start = block * ROWS
-        x, project = _loaded(values, projects, start, n_items, P, ROWS, X)
+        x, project = _loaded(values, projects, start, n_items, DIMS, P, ROWS, X)
         gl.thread_barrier()
         _keep(x - project[:, None] * reference[None, :], x_high, x_middle, x_low, TERMS)
         factor, along, sq, weight, rows, there = _items(factors, projects, squares, weights, start, n_items, ROWS, M)
@@ -489,7 +494,7 @@ def nearest(
 @gluon.jit
 def nearest_two(
     values, factors, projects, squares, ref, beside, table, labels, firsts, seconds, n_items,
-    SCALED: gl.constexpr, LABELLED: gl.constexpr, P: gl.constexpr, SIDE: gl.constexpr, K: gl.constexpr,
+    SCALED: gl.constexpr, LABELLED: gl.constexpr, DIMS: gl.constexpr, P: gl.constexpr, SIDE: gl.constexpr, K: gl.constexpr,
     ROWS: gl.constexpr, TERMS: gl.constexpr,
 ):  # fmt: skip
     """d of the centre that the label names and the least of the others; without labels of the nearest two, and the first's label."""
@@ -501,7 +506,7 @@ def nearest_two(
     centers = gl.arange(0, SIDE, gl.SliceLayout(0, M))
     for block in range(gl.program_id(0), gl.cdiv(n_items, ROWS), gl.num_programs(0)):
         start = block * ROWS
-        x, project = _loaded(values, projects, start, n_items, P, ROWS, X)
+        x, project = _loaded(values, projects, start, n_items, DIMS, P, ROWS, X)
         gl.thread_barrier()
         _keep(x - project[:, None] * reference[None, :], x_high, x_middle, x_low, TERMS)
         factor, along, sq, _unused, rows, there = _items(factors, projects, squares, squares, start, n_items, ROWS, M)

@@ -7,6 +7,8 @@ No sum is reordered by the compiler (contraction to fused multiply-adds aside), 
 Items are rows of an array, or of a matrix in CSR form: (data, indices, indptr), where the first row begins at indptr[0]. Those are not
 formed in their frame: sums are of factor · x alone, and the caller subtracts what the reference adds up to. What differs between the two
 is in seven functions, each with a text for an array and one for CSR, of which numba takes what fits when it compiles.
+
+A row is named by its array and its number: to slice it off takes as long as to work with sixty numbers of it.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import njit, types
-from numba.extending import overload
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
 
 OPTIONS: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
@@ -31,6 +35,10 @@ def compiled(function):
 # Numbers of items that are framed at once: 64 KiB in float32, which stay in a core's second-level cache with their products.
 TILE_NUMBERS = 1 << 14
 MIN_TILE, MAX_TILE = 16, 256
+
+# Stored entries ahead for which a row of a matrix is asked for, and bytes that come at once. Of 50 000 words, 50 numbers for each, products
+# took 15 ns an entry instead of 32; with four entries ahead, 30.
+ENTRIES_AHEAD, LINE = 16, 64
 
 # e^x = 2^n e^r with n = round(x / log 2); adding 1.5 · 2^52 rounds, and leaves n in the last bits. Log 2 is in two parts,
 # the first of so few bits that n times it is exact; |r| ≤ log 2 / 2, where fourteen terms of the series are exact to rounding.
@@ -52,17 +60,17 @@ def tile_size(n_items, n_dims):
 
 
 @compiled
-def sum_of_products(one, factor, other):
-    """Σ factor · one · other in float64, in four sums side by side."""
+def sum_of_products(one, i, factor, other, j, count):
+    """Σ factor · one[i] · other[j] over the first ``count`` numbers of two rows, in float64, in four sums side by side."""
     a = b = c = d = 0.0
-    whole = one.shape[0] - one.shape[0] % 4
-    for i in range(0, whole, 4):
-        a += one[i] * factor * other[i]
-        b += one[i + 1] * factor * other[i + 1]
-        c += one[i + 2] * factor * other[i + 2]
-        d += one[i + 3] * factor * other[i + 3]
-    for i in range(whole, one.shape[0]):
-        a += one[i] * factor * other[i]
+    whole = count - count % 4
+    for n in range(0, whole, 4):
+        a += one[i, n] * factor * other[j, n]
+        b += one[i, n + 1] * factor * other[j, n + 1]
+        c += one[i, n + 2] * factor * other[j, n + 2]
+        d += one[i, n + 3] * factor * other[j, n + 3]
+    for n in range(whole, count):
+        a += one[i, n] * factor * other[j, n]
     return (a + b) + (c + d)
 
 
@@ -84,48 +92,50 @@ def keys(values, multipliers, found):
 def squared_norms(values, found):
     """‖x‖² of every item in float64."""
     for i in range(values.shape[0]):
-        found[i] = sum_of_products(values[i], 1.0, values[i])
+        found[i] = sum_of_products(values, i, 1.0, values, i, values.shape[1])
 
 
 @compiled
-def frame_row(row, factor, along, ref, rest):
-    """One item in its frame."""
-    for d in range(row.shape[0]):
-        rest[d] = row[d] * factor - along * ref[d]
+def frame_row(values, i, factor, along, ref, j, rest, at):
+    """One item in its frame about the row ``j`` of ``ref``, into the row ``at`` of ``rest``."""
+    for d in range(values.shape[1]):
+        rest[at, d] = values[i, d] * factor - along * ref[j, d]
 
 
 @compiled
 def squared_residuals(values, scale, labels, components, found):
     """‖x − scale · component‖² of every item: its square in a frame whose reference is its component."""
-    rest = np.empty(values.shape[1])
+    rest = np.empty((1, values.shape[1]))
     for i in range(values.shape[0]):
-        frame_row(values[i], 1.0, scale[i], components[labels[i]], rest)
-        found[i] = sum_of_products(rest, 1.0, rest)
+        frame_row(values, i, 1.0, scale[i], components, labels[i], rest, 0)
+        found[i] = sum_of_products(rest, 0, 1.0, rest, 0, values.shape[1])
 
 
 @compiled
 def line_numbers(values, scale, ref, given, factor, along, sq, weight):
     """For unit items about a direction: 1 / ‖x‖, the coordinate along ``ref``, what is left squared, and w ‖x‖²."""
-    rest = np.empty(values.shape[1])
+    n_dims = values.shape[1]
+    rest, direction = np.empty((1, n_dims)), ref.reshape((1, n_dims))
     for i in range(values.shape[0]):
-        size = sum_of_products(values[i], scale * scale, values[i])
+        size = sum_of_products(values, i, scale * scale, values, i, n_dims)
         factor[i] = scale / np.sqrt(size) if size > 0 else 0.0
-        along[i] = sum_of_products(values[i], factor[i], ref)
+        along[i] = sum_of_products(values, i, factor[i], direction, 0, n_dims)
         weight[i] = given[i] * size
-        frame_row(values[i], factor[i], along[i], ref, rest)
-        sq[i] = sum_of_products(rest, 1.0, rest)
+        frame_row(values, i, factor[i], along[i], direction, 0, rest, 0)
+        sq[i] = sum_of_products(rest, 0, 1.0, rest, 0, n_dims)
 
 
 @compiled
 def mean_numbers(values, scale, ref, given, factor, along, sq, weight):
     """For items about a point: what is left squared."""
-    rest = np.empty(values.shape[1])
+    n_dims = values.shape[1]
+    rest, point = np.empty((1, n_dims)), ref.reshape((1, n_dims))
     for i in range(values.shape[0]):
         factor[i] = scale
         along[i] = 1.0
         weight[i] = given[i]
-        frame_row(values[i], scale, 1.0, ref, rest)
-        sq[i] = sum_of_products(rest, 1.0, rest)
+        frame_row(values, i, scale, 1.0, point, 0, rest, 0)
+        sq[i] = sum_of_products(rest, 0, 1.0, rest, 0, n_dims)
 
 
 @compiled
@@ -134,7 +144,8 @@ def sparse_numbers(data, indices, indptr, scale, ref, given, scaled, factor, alo
 
     What is left squared is that of the stored numbers, and of the reference where none is stored.
     """
-    ref_sq = sum_of_products(ref, 1.0, ref)
+    point = ref.reshape((1, ref.shape[0]))
+    ref_sq = sum_of_products(point, 0, 1.0, point, 0, ref.shape[0])
     for i in range(indptr.shape[0] - 1):
         size = inner = stored = rest = 0.0
         for at in range(indptr[i], indptr[i + 1]):
@@ -155,10 +166,11 @@ def sparse_numbers(data, indices, indptr, scale, ref, given, scaled, factor, alo
 
 
 @compiled
-def framed(values, factor, along, ref, rest):
-    """The items in their frame."""
-    for i in range(values.shape[0]):
-        frame_row(values[i], factor[i], along[i], ref, rest[i])
+def framed(values, few, factor, along, ref, rest):
+    """A few items in their frame."""
+    point = ref.reshape((1, ref.shape[0]))
+    for i in range(few.start, few.stop):
+        frame_row(values, i, factor[i], along[i], point, 0, rest, i - few.start)
 
 
 @compiled
@@ -175,17 +187,42 @@ def mean_distance(inner, sq, rest_sq):
 
 
 @compiled
-def line_distances(inner, along, sq, cosine, rest_sq, distance):
+def line_distances(inner, j, along, sq, cosine, rest_sq, distance):
     """Distances of the items to one line."""
-    for i in range(inner.shape[0]):
-        distance[i] = line_distance(inner[i], along[i], sq[i], cosine, rest_sq)
+    for i in range(inner.shape[1]):
+        distance[j, i] = line_distance(inner[j, i], along[i], sq[i], cosine[j], rest_sq[j])
 
 
 @compiled
-def mean_distances(inner, sq, rest_sq, distance):
+def mean_distances(inner, j, sq, rest_sq, distance):
     """Squared distances of the items to one point."""
-    for i in range(inner.shape[0]):
-        distance[i] = mean_distance(inner[i], sq[i], rest_sq)
+    for i in range(inner.shape[1]):
+        distance[j, i] = mean_distance(inner[j, i], sq[i], rest_sq[j])
+
+
+@intrinsic
+def ask_for(typing_context, rows, i, offset):
+    """Have the processor fetch what lies so many bytes into the row ``rows[i]``, without waiting for it."""
+
+    def emit(context, builder, signature, arguments):
+        word, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.ptrtoint(array.data, word)
+        place = builder.add(place, builder.mul(builder.sext(arguments[1], word), cgutils.unpack_tuple(builder, array.strides)[0]))
+        kind = ir.FunctionType(ir.VoidType(), [pointer, *[ir.IntType(32)] * 3])
+        fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        for_reading, for_long, of_data = (ir.Constant(ir.IntType(32), each) for each in (0, 3, 1))
+        builder.call(fetch, [builder.inttoptr(builder.add(place, arguments[2]), pointer), for_reading, for_long, of_data])
+
+    return types.void(rows, types.intp, types.intp), emit
+
+
+@compiled
+def ask_for_row(rows, indices, at, last):
+    """Have the processor fetch the row of an entry that comes later, if one does."""
+    if at + ENTRIES_AHEAD < last:
+        for offset in range(0, rows.shape[1] * rows.itemsize, LINE):
+            ask_for(rows, indices[at + ENTRIES_AHEAD], offset)
 
 
 def buffers(values, n_items, n_dims, n_centers):
@@ -212,36 +249,43 @@ def multiplied(values, few, numbers, frame, centers, rest, products):
 @overload(multiplied, jit_options=OPTIONS)
 def _multiplied(values, few, numbers, frame, centers, rest, products):
     def dense(values, few, numbers, frame, centers, rest, products):
-        framed(values[few], numbers[0][few], numbers[1][few], frame[0], rest)
+        framed(values, few, numbers[0], numbers[1], frame[0], rest)
         np.dot(rest[: few.stop - few.start], centers[1], products)
 
     def csr(values, few, numbers, frame, centers, rest, products):
         data, indices, indptr = values
+        factor, along, beside, offset = numbers[0], numbers[1], centers[1], centers[3]
+        products[:] = 0.0
         for i in range(few.start, few.stop):
-            row = products[i - few.start]
-            row[:] = 0.0
+            row = i - few.start
             for at in range(indptr[i], indptr[i + 1]):
-                add_row(row, data[at], centers[1][indices[at]])
-            for j in range(row.shape[0]):
-                row[j] = row[j] * numbers[0][i] - numbers[1][i] * centers[3][j]
+                ask_for_row(beside, indices, at, indptr[-1])
+                x, d = data[at], indices[at]
+                for j in range(products.shape[1]):
+                    products[row, j] += x * beside[d, j]
+            for j in range(products.shape[1]):
+                products[row, j] = products[row, j] * factor[i] - along[i] * offset[j]
 
     return csr if isinstance(values, types.BaseTuple) else dense
 
 
-def add_item(values, i, numbers, share, row, sums):
-    """sums += share · item; ``row`` is the item in its frame where items are formed."""
+def add_items(values, few, numbers, shares, rows, rest, sums):
+    """sums[row] += share · item, of a few items with a row and a share each; ``rest`` are these items where they are formed."""
 
 
-@overload(add_item, jit_options=OPTIONS)
-def _add_item(values, i, numbers, share, row, sums):
-    def dense(values, i, numbers, share, row, sums):
-        add_row(sums, share, row)
+@overload(add_items, jit_options=OPTIONS)
+def _add_items(values, few, numbers, shares, rows, rest, sums):
+    def dense(values, few, numbers, shares, rows, rest, sums):
+        for at in range(few.stop - few.start):
+            add_row(sums, rows[at], shares[at], rest, at)
 
-    def csr(values, i, numbers, share, row, sums):
+    def csr(values, few, numbers, shares, rows, rest, sums):
         data, indices, indptr = values
-        share *= numbers[0][i]
-        for at in range(indptr[i], indptr[i + 1]):
-            sums[indices[at]] += share * data[at]
+        factor = numbers[0]
+        for i in range(few.start, few.stop):
+            j, share = rows[i - few.start], shares[i - few.start] * factor[i]
+            for at in range(indptr[i], indptr[i + 1]):
+                sums[j, indices[at]] += share * data[at]
 
     return csr if isinstance(values, types.BaseTuple) else dense
 
@@ -270,16 +314,19 @@ def _add_shared(values, few, numbers, inner, rest, part, sums):
     def dense(values, few, numbers, inner, rest, part, sums):
         np.dot(inner, rest[: few.stop - few.start], part)
         for j in range(part.shape[0]):
-            add_row(sums[j, sums.shape[1] - part.shape[1] :], 1.0, part[j])
+            add_row(sums, j, 1.0, part, j)
 
     def csr(values, few, numbers, inner, rest, part, sums):
         data, indices, indptr = values
         shares = np.empty(part.shape[1])
         for i in range(few.start, few.stop):
-            for j in range(shares.shape[0]):
+            for j in range(part.shape[1]):
                 shares[j] = inner[j, i - few.start] * numbers[0][i]
             for at in range(indptr[i], indptr[i + 1]):
-                add_row(part[indices[at]], data[at], shares)
+                ask_for_row(part, indices, at, indptr[-1])
+                x, d = data[at], indices[at]
+                for j in range(part.shape[1]):
+                    part[d, j] += x * shares[j]
 
     return csr if isinstance(values, types.BaseTuple) else dense
 
@@ -294,32 +341,104 @@ def _end_shared(values, part, sums):
         pass
 
     def csr(values, part, sums):
-        beside = sums[:, sums.shape[1] - part.shape[0] :]
         for d in range(part.shape[0]):
             for j in range(part.shape[1]):
-                beside[j, d] += part[d, j]
+                sums[j, d] += part[d, j]
 
     return csr if isinstance(values, types.BaseTuple) else dense
 
 
-def inner_product(values, i, numbers, ref, row, vector, offset):
-    """What an item has in common with one vector beside the reference; ``offset`` is the vector's product with the reference."""
+def own_products(values, few, numbers, ref, rest, vectors, rows, offset, inner):
+    """What each of a few items has in common with its row of ``vectors`` beside the reference, and the items in their frame.
+
+    ``offset`` are the products of the vectors with the reference.
+    """
 
 
-@overload(inner_product, jit_options=OPTIONS)
-def _inner_product(values, i, numbers, ref, row, vector, offset):
-    def dense(values, i, numbers, ref, row, vector, offset):
-        frame_row(values[i], numbers[0][i], numbers[1][i], ref, row)
-        return sum_of_products(row, 1.0, vector)
+@overload(own_products, jit_options=OPTIONS)
+def _own_products(values, few, numbers, ref, rest, vectors, rows, offset, inner):
+    def dense(values, few, numbers, ref, rest, vectors, rows, offset, inner):
+        framed(values, few, numbers[0], numbers[1], ref, rest)
+        for at in range(few.stop - few.start):
+            inner[at] = sum_of_products(rest, at, 1.0, vectors, rows[at], rest.shape[1])
 
-    def csr(values, i, numbers, ref, row, vector, offset):
+    def csr(values, few, numbers, ref, rest, vectors, rows, offset, inner):
         data, indices, indptr = values
-        total = 0.0
-        for at in range(indptr[i], indptr[i + 1]):
-            total += data[at] * vector[indices[at]]
-        return total * numbers[0][i] - numbers[1][i] * offset
+        factor, along = numbers[0], numbers[1]
+        for i in range(few.start, few.stop):
+            j, total = rows[i - few.start], 0.0
+            for at in range(indptr[i], indptr[i + 1]):
+                total += data[at] * vectors[j, indices[at]]
+            inner[i - few.start] = total * factor[i] - along[i] * offset[j]
 
     return csr if isinstance(values, types.BaseTuple) else dense
+
+
+@compiled
+def products(data, indices, indptr, beside, found):
+    """x · v of every item in CSR form, (n_items, n_vectors), for the columns v of ``beside``."""
+    found[:] = 0.0
+    for i in range(found.shape[0]):
+        for at in range(indptr[i], indptr[i + 1]):
+            ask_for_row(beside, indices, at, indptr[-1])
+            x, d = data[at], indices[at]
+            for j in range(found.shape[1]):
+                found[i, j] += x * beside[d, j]
+
+
+@compiled
+def coordinates(data, indices, indptr, scale, beside, offset, found):
+    """(scale · x − about) · v of every item in CSR form, (n_items, n_vectors); ``offset`` are about · v."""
+    products(data, indices, indptr, beside, found)
+    for i in range(found.shape[0]):
+        for j in range(found.shape[1]):
+            found[i, j] = found[i, j] * scale - offset[j]
+
+
+@compiled
+def spread_back(data, indices, indptr, scale, weight, inner, sums, total):
+    """Add w inner x to the sums (n_dims, n_vectors), and w inner to the total, of every item in CSR form."""
+    share = np.empty_like(inner[0])
+    for i in range(inner.shape[0]):
+        for j in range(share.shape[0]):
+            total[j] += weight[i] * inner[i, j]
+            share[j] = weight[i] * inner[i, j] * scale
+        for at in range(indptr[i], indptr[i + 1]):
+            ask_for_row(sums, indices, at, indptr[-1])
+            x, d = data[at], indices[at]
+            for j in range(share.shape[0]):
+                sums[d, j] += x * share[j]
+
+
+@compiled
+def sums_of_few(data, indices, indptr, weights, sums):
+    """Add weights (k, n_items), most of which are 0, times the items in CSR form to their sums (k, n_dims)."""
+    for j in range(weights.shape[0]):
+        for i in range(weights.shape[1]):
+            if weights[j, i] != 0:
+                for at in range(indptr[i], indptr[i + 1]):
+                    sums[j, indices[at]] += weights[j, i] * data[at]
+
+
+@compiled
+def stored_residuals(data, indices, indptr, scale, labels, components, stored, covered):
+    """Over the stored entries of items in CSR form, ‖x − scale · component‖² and ‖component‖² of every item."""
+    for i in range(scale.shape[0]):
+        rest = size = 0.0
+        for at in range(indptr[i], indptr[i + 1]):
+            value = components[labels[i], indices[at]]
+            left = data[at] - value * scale[i]
+            rest += left * left
+            size += value * value
+        stored[i], covered[i] = rest, size
+
+
+@compiled
+def settled(sums, parallel, ref):
+    """Subtract from sums of items that were not formed what the reference adds up to."""
+    for j in range(sums.shape[0]):
+        for d in range(sums.shape[1]):
+            sums[j, d] -= parallel[j] * ref[d]
 
 
 @compiled
@@ -348,9 +467,9 @@ def measured(values, few, numbers, frame, centers, rest, room):
     room[2, :n_few], room[3, :n_few] = along[few], sq[few]  # in the precision of the items
     for j in range(k):
         if frame[1]:
-            line_distances(inner[j], room[2, :n_few], room[3, :n_few], cosine[j], rest_sq[j], distance[j])
+            line_distances(inner, j, room[2, :n_few], room[3, :n_few], cosine, rest_sq, distance)
         else:
-            mean_distances(inner[j], room[3, :n_few], rest_sq[j], distance[j])
+            mean_distances(inner, j, room[3, :n_few], rest_sq, distance)
     return inner, distance
 
 
@@ -367,20 +486,24 @@ def lowest(distance, found, least):
 
 
 @compiled
-def add_row(sums, weight, row):
-    """sums += weight · row."""
-    for d in range(row.shape[0]):
-        sums[d] += weight * row[d]
+def add_row(sums, j, weight, rows, at):
+    """sums[j] += weight · rows[at]."""
+    for d in range(rows.shape[1]):
+        sums[j, d] += weight * rows[at, d]
 
 
 @compiled
-def hard(values, numbers, frame, centers, labels, mass, sizes, cost, sums, changed):
-    """The nearest centre of every item, and sums of the items by it, for each of several sets of centres: labels (n_items, n_sets)."""
+def hard(values, numbers, frame, centers, labels, mass, sizes, cost, parallel, sums, changed):
+    """The nearest centre of every item, and sums of the items by it, for each of several sets of centres: labels (n_items, n_sets).
+
+    The sums are those along the reference, ``parallel``, and those beside it (n_sets · k, n_dims).
+    """
     along, weight, scaled, cosine = numbers[1], numbers[3], frame[1], centers[0]
     n_items, n_dims = along.shape[0], frame[0].shape[0]
     n_sets, k = labels.shape[1], cosine.shape[0] // labels.shape[1]
     rest, room = buffers(values, n_items, n_dims, cosine.shape[0])
     found, least = np.empty(rest.shape[0], np.int32), np.empty(rest.shape[0], room.dtype)
+    rows, shares = np.empty(rest.shape[0], np.intp), np.empty(rest.shape[0])
     for start in range(0, n_items, rest.shape[0]):
         few = slice(start, min(start + rest.shape[0], n_items))
         inner, distance = measured(values, few, numbers, frame, centers, rest, room)
@@ -395,28 +518,31 @@ def hard(values, numbers, frame, centers, labels, mass, sizes, cost, sums, chang
                 sizes[j] += 1
                 cost[j] += weight[i] * max(distance[j, i - start], 0)
                 share = weight[i] * (inner[j, i - start] + cosine[j] * along[i]) if scaled else weight[i]
-                if scaled:
-                    sums[j, 0] += share * along[i]
-                add_item(values, i, numbers, share, rest[i - start], sums[j, sums.shape[1] - n_dims :])
+                parallel[j] += share * along[i]
+                rows[i - start], shares[i - start] = j, share
+            add_items(values, few, numbers, shares, rows, rest, sums)
 
 
 @compiled
-def labelled(values, numbers, frame, centers, labels, mass, sizes, cost, sums):
+def labelled(values, numbers, frame, centers, labels, mass, sizes, cost, parallel, sums):
     """Sums of the items by the component that each has; ``centers`` as for ``hard``, but beside the reference (k, n_dims)."""
     along, sq, weight = numbers[1], numbers[2], numbers[3]
     (ref, scaled), (cosine, beside, rest_sq, offset) = frame, centers
-    rest, n_dims = np.empty(ref.shape[0], beside.dtype), ref.shape[0]
-    for i in range(along.shape[0]):
-        j = labels[i]
-        inner = inner_product(values, i, numbers, ref, rest, beside[j], offset[j])
-        away = line_distance(inner, along[i], sq[i], cosine[j], rest_sq[j]) if scaled else mean_distance(inner, sq[i], rest_sq[j])
-        mass[j] += weight[i]
-        sizes[j] += 1
-        cost[j] += weight[i] * max(away, 0)
-        share = weight[i] * (inner + cosine[j] * along[i]) if scaled else weight[i]
-        if scaled:
-            sums[j, 0] += share * along[i]
-        add_item(values, i, numbers, share, rest, sums[j, sums.shape[1] - n_dims :])
+    n_items, n_dims = along.shape[0], ref.shape[0]
+    tile = tile_size(n_items, n_dims)
+    rest, inner, shares = np.empty((tile, n_dims), beside.dtype), np.empty(tile), np.empty(tile)
+    for start in range(0, n_items, tile):
+        few = slice(start, min(start + tile, n_items))
+        own_products(values, few, numbers, ref, rest, beside, labels[few], offset, inner)
+        for i in range(start, few.stop):
+            j, common = labels[i], inner[i - start]
+            away = line_distance(common, along[i], sq[i], cosine[j], rest_sq[j]) if scaled else mean_distance(common, sq[i], rest_sq[j])
+            mass[j] += weight[i]
+            sizes[j] += 1
+            cost[j] += weight[i] * max(away, 0)
+            shares[i - start] = weight[i] * (common + cosine[j] * along[i]) if scaled else weight[i]
+            parallel[j] += shares[i - start] * along[i]
+        add_items(values, few, numbers, shares, labels[few], rest, sums)
 
 
 @compiled
@@ -514,10 +640,10 @@ def moves(values, numbers, frame, centers, labels, moving, mass, cost, gain, goa
 
 
 @compiled
-def exponentials(logits, top, total):
-    """e^(logit − top) in the place of the logits, none of which is above ``top``; they are added to the total."""
-    for i in range(logits.shape[0]):
-        x = max(logits[i] - top[i], LEAST_EXPONENT)
+def exponentials(logits, j, count, top, total):
+    """e^(logit − top) in the place of a row of logits, none of which is above ``top``; they are added to the total."""
+    for i in range(count):
+        x = max(logits[j, i] - top[i], LEAST_EXPONENT)
         shifted = x * PER_LOG2 + ROUNDER
         n = shifted - ROUNDER
         r = (x - n * LOG2_HIGH) - n * LOG2_LOW
@@ -536,73 +662,79 @@ def exponentials(logits, top, total):
         series = series * r + 1.0
         series = series * r + 1.0
         bits = np.float64(series).view(np.int64) + (np.float64(shifted).view(np.int64) << 52)
-        logits[i] = np.int64(bits).view(np.float64) if x > LEAST_EXPONENT else 0.0
-        total[i] += logits[i]
+        logits[j, i] = np.int64(bits).view(np.float64) if x > LEAST_EXPONENT else 0.0
+        total[i] += logits[j, i]
 
 
 @compiled
-def soft(values, numbers, frame, centers, beta, log_mass, mass, sums):
+def soft(values, numbers, frame, centers, beta, log_mass, mass, parallel, sums):
     """Sums of Gibbs responsibilities; returns Σ ω, Σ ω log Z and Σ ω p d."""
     along, weight, scaled, cosine = numbers[1], numbers[3], frame[1], centers[0]
     n_items, n_dims, k = along.shape[0], frame[0].shape[0], cosine.shape[0]
     rest, room = buffers(values, n_items, n_dims, k)
     tile = rest.shape[0]
     logits, top, total, part = np.empty((k, tile)), np.empty(tile), np.empty(tile), shared_sums(values, n_dims, k)
+    ones, some = np.ones((1, tile)), np.empty((1, tile))
     whole = log_partition = distortion = 0.0
     for start in range(0, n_items, tile):
         few = slice(start, min(start + tile, n_items))
         n_few = few.stop - start
         inner, distance = measured(values, few, numbers, frame, centers, rest, room)
-        top[:], total[:] = -np.inf, 0.0
+        top[:], total[:], some[0, :n_few] = -np.inf, 0.0, along[few]
         for j in range(k):
             for i in range(n_few):
                 logits[j, i] = log_mass[j] - beta * distance[j, i]
                 top[i] = max(top[i], logits[j, i])
         for j in range(k):
-            exponentials(logits[j, :n_few], top[:n_few], total[:n_few])
+            exponentials(logits, j, n_few, top, total)
         for i in range(n_few):
             whole += weight[start + i]
             log_partition += weight[start + i] * (np.log(total[i]) + top[i])
             total[i] = weight[start + i] / total[i]
         for j in range(k):
-            resp = logits[j, :n_few]
             for i in range(n_few):
-                resp[i] *= total[i]
-            mass[j] += sum_of_products(resp, 1.0, np.ones_like(resp))
-            distortion += sum_of_products(resp, 1.0, distance[j])
+                logits[j, i] *= total[i]
+            mass[j] += sum_of_products(logits, j, 1.0, ones, 0, n_few)
+            distortion += sum_of_products(logits, j, 1.0, distance, j, n_few)
             if scaled:
                 for i in range(n_few):
-                    resp[i] *= inner[j, i] + cosine[j] * along[start + i]
-                sums[j, 0] += sum_of_products(resp, 1.0, along[few])
+                    logits[j, i] *= inner[j, i] + cosine[j] * some[0, i]
+            parallel[j] += sum_of_products(logits, j, 1.0, some, 0, n_few)
             for i in range(n_few):
-                inner[j, i] = resp[i]
+                inner[j, i] = logits[j, i]
         add_shared(values, few, numbers, inner, rest, part, sums)
     end_shared(values, part, sums)
     return whole, log_partition, distortion
 
 
 @compiled
-def sides(values, numbers, frame, centers, labels, mass, cost, sums):
+def sides(values, numbers, frame, centers, labels, mass, cost, parallel, sums):
     """Sums of the items of every component on either side, by the nearer of its two halves, the first of equal ones.
 
     ``centers`` are the halves along the reference (2, k), beside it (2, k, n_dims), that squared, and its product with the reference.
     """
     along, sq, weight = numbers[1], numbers[2], numbers[3]
     (ref, scaled), (cosine, halves, rest_sq, offset) = frame, centers
-    n_dims = ref.shape[0]
-    rest, distance, inner = np.empty(n_dims, halves.dtype), np.empty(2), np.empty(2)
-    for i in range(along.shape[0]):
-        j = labels[i]
+    n_items, k, n_dims = along.shape[0], halves.shape[1], ref.shape[0]
+    tile = tile_size(n_items, n_dims)
+    rest, inner, distance = np.empty((tile, n_dims), halves.dtype), np.empty((2, tile)), np.empty(2)
+    rows, shares = np.empty(tile, np.intp), np.empty(tile)
+    for start in range(0, n_items, tile):
+        few = slice(start, min(start + tile, n_items))
         for side in range(2):
-            inner[side] = inner_product(values, i, numbers, ref, rest, halves[side, j], offset[side, j])
-            if scaled:
-                distance[side] = line_distance(inner[side], along[i], sq[i], cosine[side, j], rest_sq[side, j])
-            else:
-                distance[side] = mean_distance(inner[side], sq[i], rest_sq[side, j])
-        side = 1 if distance[1] < distance[0] else 0
-        mass[side, j] += weight[i]
-        cost[side, j] += weight[i] * max(distance[side], 0)
-        share = weight[i] * (inner[side] + cosine[side, j] * along[i]) if scaled else weight[i]
-        if scaled:
-            sums[side, j, 0] += share * along[i]
-        add_item(values, i, numbers, share, rest, sums[side, j, sums.shape[2] - n_dims :])
+            own_products(values, few, numbers, ref, rest, halves[side], labels[few], offset[side], inner[side])
+        for i in range(start, few.stop):
+            j = labels[i]
+            for side in range(2):
+                common = inner[side, i - start]
+                if scaled:
+                    distance[side] = line_distance(common, along[i], sq[i], cosine[side, j], rest_sq[side, j])
+                else:
+                    distance[side] = mean_distance(common, sq[i], rest_sq[side, j])
+            side = 1 if distance[1] < distance[0] else 0
+            mass[side, j] += weight[i]
+            cost[side, j] += weight[i] * max(distance[side], 0)
+            share = weight[i] * (inner[side, i - start] + cosine[side, j] * along[i]) if scaled else weight[i]
+            parallel[side, j] += share * along[i]
+            rows[i - start], shares[i - start] = side * k + j, share
+        add_items(values, few, numbers, shares, rows, rest, sums.reshape((2 * k, n_dims)))

@@ -18,13 +18,17 @@ from .threads import ThreadTeam
 # Numbers in X, and stored ones in a sparse X, from which compiled passes are worth loading numba for, and the first time compiling them,
 # which takes some ten seconds.
 COMPILED_NUMBERS, COMPILED_ENTRIES = 1 << 20, 1 << 18
-# Items from which an assignment under bounds is: loading its loops takes half a second, once in a process, and a fit of 4000 items took
-# more than that longer without them.
-COMPILED_ITEMS = 1 << 11
+# Items from which an assignment under bounds is: loading its loops takes half a second, once in a process, and a fit of 180 items took a
+# second longer without them, of 600 items four.
+COMPILED_ITEMS = 1 << 7
 # Rows on disk whose frame is kept in memory, at most: 28 bytes each, 224 MiB.
 MANY_STORED = 1 << 23
 # Rows that are looked at together for the largest number of those that weigh.
 WEIGHED_ROWS = 4096
+
+
+# Engines whose place the one for missing numbers takes.
+MASKED = ("dense", "compiled", "masked")
 
 
 @dataclass(frozen=True)
@@ -39,16 +43,21 @@ class Layout:
         "auto", or a name from the registry of engines.
     power : int
         By which power of X costs grow.
+    masked : bool
+        Whether NaN is a missing number.
     """
 
     orthogonal: str
     engine: str
     power: int = 2
+    masked: bool = False
 
     def build(self, X: Any, sample_weight: Array | None, team: ThreadTeam, shift: int | None = None) -> Engine:
         """The engine for a checked matrix. ``shift`` fixes the power of two by which it is scaled."""
         far = is_chunked(X)  # an engine of one machine sees each chunk
         name = automatic(X) if self.engine == "auto" or (far and self.engine == "dask") else self.engine
+        if self.masked:
+            name = "masked"
         if name == "dask":
             raise InvalidInputError("engine='dask' reads dask arrays and data frames; use engine='auto', or dask.array.from_array(X).")
         cls = engine_class(SPARSE.get(name, name) if is_sparse(X) else name)
@@ -129,10 +138,16 @@ def power_of_two(X: Any, sample_weight: Array | None) -> int:
         largest = float(X.data.max(initial=0))
     elif weighs is not None:
         blocks = (slice(start, start + WEIGHED_ROWS) for start in range(0, X.shape[0], WEIGHED_ROWS))
-        largest = max(float(X[block][weighs[block]].max(initial=0)) for block in blocks)
+        largest = max(_largest(X[block][weighs[block]]) for block in blocks)
     else:
-        largest = float(X.max(initial=0))
+        largest = _largest(X)
     return _shift(largest)
+
+
+def _largest(X: Any) -> float:
+    """The largest number, of those that are there."""
+    found = float(X.max(initial=0))
+    return found if found == found else float(np.fmax.reduce(X, axis=None, initial=0))
 
 
 def _shift(largest: float) -> int:

@@ -60,12 +60,16 @@ class SparseRows(Entries):
     ref: Array
 
     def dot(self, vectors: Array) -> Array:
-        inner = (self.matrix @ vectors.T).T.copy()
+        inner = self._products(vectors)
         if self.factor is not None:
             inner *= self.factor
         # x'·v = factor (x·v) − along (ref·v)
         inner -= np.multiply.outer(vectors @ self.ref, self.along)
         return inner.astype(self.matrix.dtype, copy=False)
+
+    def _products(self, vectors: Array) -> Array:
+        """Of the items as they are stored: shape (k, block)."""
+        return np.ascontiguousarray((self.matrix @ vectors.T).T)
 
     def own(self, vectors: Array, labels: Labels) -> Array:
         inner = self.inner(labels, vectors)
@@ -75,13 +79,17 @@ class SparseRows(Entries):
 
     def tdot(self, weights: Array) -> Array:
         scaled = weights if self.factor is None else weights * self.factor
-        return self.weighted(scaled) - np.multiply.outer(weights @ self.along, self.ref)
+        if self._few(scaled):
+            return self._sums_of_few(scaled, weights @ self.along)
+        return (self.matrix.T @ scaled.T).T - np.multiply.outer(weights @ self.along, self.ref)
 
-    def weighted(self, weights: Array) -> Array:
-        """Weighted sums of the items as they were given."""
-        if np.count_nonzero(weights) <= FEW_PER_ITEM * weights.shape[1]:
-            return (sp.csr_array(weights) @ self.matrix).toarray()
-        return (self.matrix.T @ weights.T).T
+    def _few(self, weights: Array) -> bool:
+        """Whether it is quicker to pass over the weights that are not 0."""
+        return bool(np.count_nonzero(weights) <= FEW_PER_ITEM * weights.shape[1])
+
+    def _sums_of_few(self, weights: Array, along: Array) -> Array:
+        """Weighted sums of the items as they are stored, most of whose weights are 0, less ``along`` times the reference."""
+        return (sp.csr_array(weights) @ self.matrix).toarray() - np.multiply.outer(along, self.ref)
 
     def sqnorms(self) -> Array:
         factor = 1.0 if self.factor is None else self.factor
@@ -132,17 +140,21 @@ class SparseRawRows(Entries):
         return self.kind(self.matrix, self._sq, factor, ones if along is None else np.asarray(along, like=self._sq), ref)
 
     def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
-        values = self.beside(components, labels)
-        stored = self.summed(np.square(self.matrix.data - values * scale[self.rows]))
+        stored, covered = self._stored_residual(scale, labels, components)
         # Squared norm of the component outside the stored entries.
         whole = by_label(np.einsum("ij,ij->i", components, components), labels)
-        missed = whole - self.summed(np.square(values))
+        missed = whole - covered
         little = np.flatnonzero(missed < LITTLE * whole)
         if little.size:
             used, names = np.unique(labels[little], return_inverse=True)
             few = replace(self, matrix=self.matrix[little])
             missed[little] = few._missed(np.asarray(names, like=labels), components[used])
         return stored + scale**2 * missed
+
+    def _stored_residual(self, scale: Array, labels: Labels, components: Array) -> tuple[Array, Array]:
+        """Over the stored entries of every item, the squared norms of x − scale · component, and of the component."""
+        values = self.beside(components, labels)
+        return self.summed(np.square(self.matrix.data - values * scale[self.rows])), self.summed(np.square(values))
 
     def _missed(self, labels: Labels, components: Array) -> Array:
         """Squared norm of the component outside an item's stored entries; exactly 0 where they cover its support.

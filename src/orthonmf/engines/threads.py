@@ -11,6 +11,7 @@ from _thread import start_new_thread
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
+from itertools import islice
 from queue import Empty, SimpleQueue
 from threading import Event, RLock, Thread
 from time import monotonic
@@ -23,6 +24,10 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 from .._common.arithmetic import ERRORS
 from ..progress import beat
 from .journal import Journal
+
+# Tasks for each thread that may be begun, or answered, before the first of them is answered: while one is slow, no more answers than
+# these wait in memory. Without a bound the sums of products of 256 dimensions took half a GB on a busy machine.
+ANSWERS_AHEAD = 8
 
 
 class TimeLimitReached(Exception):
@@ -188,11 +193,18 @@ class _Workers:
                 except BaseException as error:
                     done.put((index, None, error))
 
-        for index in range(len(tasks)):
-            self._jobs.put(partial(job, index))
-        return self._in_order(done, len(tasks), dropped)
+        jobs = (partial(job, index) for index in range(len(tasks)))
+        for each in islice(jobs, ANSWERS_AHEAD * (self._n_workers + 1)):
+            self._jobs.put(each)
+        return self._in_order(done, jobs, len(tasks), dropped)
 
-    def _in_order(self, done: SimpleQueue[tuple[int, Any, BaseException | None]], count: int, dropped: Event) -> Iterator[Any]:
+    def _in_order(
+        self,
+        done: SimpleQueue[tuple[int, Any, BaseException | None]],
+        later: Iterator[Callable[[], None]],
+        count: int,
+        dropped: Event,
+    ) -> Iterator[Any]:
         ready: dict[int, tuple[Any, BaseException | None]] = {}
         try:
             for index in range(count):
@@ -204,6 +216,8 @@ class _Workers:
                 result, error = ready.pop(index)
                 if error is not None:
                     raise error
+                if (job := next(later, None)) is not None:
+                    self._jobs.put(job)
                 yield result
         finally:
             error = None  # whose traceback knows this frame

@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from typing import Any, cast
 
 import numpy as np
-import torch
 
 from .._common.registry import imported
 from .._common.typing import Array, Labels
@@ -25,7 +24,7 @@ from . import engine_class
 from .base import BLIND, MIN_BLOCK, Engine, Framing
 from .dense import DenseEngine, DenseRawRows
 from .layout import automatic, in_memory
-from .tensors import Tensor, brought, tensor_of
+from .tensors import Tensor, brought, tensor_of, torch
 from .threads import ThreadTeam
 
 # Bytes of a block on a GPU: enough that its kernels take longer than to be launched.
@@ -33,7 +32,7 @@ GPU_BLOCK_BYTES = 1 << 28
 # Of the memory of a GPU that is free, what X may take: a pass needs some blocks beside it, and numbers of every item.
 SHARE_OF_DEVICE = 0.6
 # Beyond 2 to this power, the factor of the items is no number of float32.
-LARGEST_SHIFT = 100
+LARGEST_FLOAT32_SHIFT = 100
 # So few items are searched in this process: a pass over them is sooner done than its kernels are launched.
 FEW_ITEMS = 1 << 16
 
@@ -65,7 +64,7 @@ class OnDevice(Engine):
 
     # -- items ------------------------------------------------------------------------------------------------------------------
 
-    def block_weight(self, where: slice) -> Any:
+    def _block_weight(self, where: slice) -> Any:
         if self.weight is None:
             return Tensor(torch.ones(where.stop - where.start, dtype=torch.float64, device=self.device))
         known, held = self._sent_weight
@@ -191,7 +190,9 @@ class TorchEngine(OnDevice, DenseEngine):
 
     def rows(self, where: slice) -> DenseRawRows:
         block: Any = self._held[where]
-        return DenseRawRows(self._scaled(np.ascontiguousarray(block, self.dtype, like=block)))
+        kind: Any = imported("orthonmf.engines.fused:FusedRawRows") if self._has_kernels else DenseRawRows
+        found: DenseRawRows = kind(self._scaled(np.ascontiguousarray(block, self.dtype, like=block)))
+        return found
 
     def select(self, index: Labels) -> Engine:
         weight = None if self.weight is None else self.weight[index]
@@ -205,10 +206,14 @@ class TorchEngine(OnDevice, DenseEngine):
         self.count_pass(frame)
         return self._fused(kernel, cast(Distortion, frame), work, columns)
 
+    @property
+    def _has_kernels(self) -> bool:
+        """Whether there are fused kernels for numbers of this type on this device."""
+        return self.device.type == "cuda" and self._held.dtype == self.dtype == np.float32 and has_kernels()
+
     def _kernel(self, frame: Framing | None, work: Pass) -> Any:
         """The fused kernel for a pass, where there is one for these items."""
-        plain = self._dim_factor is None and self.size is None and self._held.dtype == self.dtype == np.float32
-        if not plain or self.device.type != "cuda" or not has_kernels() or abs(self.shift) > LARGEST_SHIFT:
+        if self._dim_factor is not None or self.size is not None or not self._has_kernels or abs(self.shift) > LARGEST_FLOAT32_SHIFT:
             return None
         known: bool = type(frame) in imported("orthonmf.engines.fused:LOSSES")
         return imported("orthonmf.engines.fused:KERNELS").get(type(work)) if known else None
@@ -225,7 +230,7 @@ class TorchEngine(OnDevice, DenseEngine):
         before, sight = self._kept.get((None, -1), (None, None))
         if before is not frame:
             framed = imported("orthonmf.engines.fused:framed")
-            blocks = [framed(frame.items(self.rows(where), self.block_weight(where)), self.shift) for where in self.slices]
+            blocks = [framed(frame.items(self.rows(where), self._block_weight(where)), self.shift) for where in self.slices]
             sight = imported("orthonmf.engines.fused:sight")(frame, blocks)
             self._kept[None, -1] = frame, sight
         return sight

@@ -177,8 +177,11 @@ class _OnTensors(Entries):
 class _TensorRows(_OnTensors, SparseRows):
     """Framed items of one block."""
 
-    def weighted(self, weights: Any) -> Any:
-        return (self.matrix.T @ weights.T).T
+    def _products(self, vectors: Any) -> Any:
+        return (self.matrix @ vectors.T).T
+
+    def _few(self, weights: Any) -> bool:
+        return False
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ as good as float32 and four nearly so, or two of 11 bits (TF32) in three product
 that each tile's sum begins at zero and is added to what was before by the ordinary units.
 
 The grid is fixed by the shape of X alone. Every program sums over its tiles in registers and writes one partial sum; these are added in
-float64 in their order: the same bits every time. Where the sums of all centres do not fit, one kernel finds log Z or the label of every
+float64 in their order: the same bits every time. Where the sums of all centres do not fit, one kernel finds Z or the label of every
 item, and in a second each program has a tile of centres and of dimensions.
 
 The module imports ``triton``; with TRITON_INTERPRET=1 its kernels run on the CPU.
@@ -38,14 +38,14 @@ NARROW_TORCH = torch.float32 if INTERPRETED else torch.bfloat16
 INTERPRETED_MULTIPROCESSORS = 2
 
 # What stands for −∞ and ∞ in float32, where a difference of two must not be undefined.
-NEVER, FAR = -1e30, 1e37
-PER_LOG2, LOG2 = 1 / log(2), tl.constexpr(log(2))
+NEVER, FARTHEST = -1e30, 1e37
+PER_NATURAL_LOG2, NATURAL_LOG2 = 1 / log(2), tl.constexpr(log(2))
 # The golden ratio in 64 bits, of ``engines.base``.
-GOLDEN = tl.constexpr(0x9E3779B97F4A7C15)
+GOLDEN_WORD = tl.constexpr(0x9E3779B97F4A7C15)
 # Least size of a factor of ``tl.dot``, and largest tiles of dimensions and of centres.
 LEAST_SIDE, P_TILE, K_TILE = 16, 128, 64
-# Centres that the kernels of ``engines.hopper`` take at a time, dimensions of the items that they take, and their layout where all sums
-# do not fit in a program: items of a tile where sums are made and where they are not.
+# Centres that the kernels of ``engines.hopper`` take at a time, padded dimensions of their items; and their layout where all sums do not
+# fit in a program: items of a tile where sums are made and where they are not.
 K_TILE_BY_HAND, P_BY_HAND, SUMMED_ROWS, READ_ROWS, WARPS_BY_HAND = 128, (64, 128), 64, 128, 8
 # Numbers of a sum over items that a program holds in its registers beside the rest.
 FUSED_NUMBERS = 1 << 13
@@ -320,7 +320,7 @@ def _soft_fused(
         top = tl.max(logit, axis=1)
         resp = tl.exp2(logit - top[:, None])
         total = tl.sum(resp, axis=1)
-        log_partition += weight * ((top + tl.log2(total)) * LOG2 - beta * LOG2 * sq)
+        log_partition += weight * ((top + tl.log2(total)) * NATURAL_LOG2 - beta * NATURAL_LOG2 * sq)
         resp = resp * (weight / total)[:, None]
         distortion += tl.sum(resp * beyond, axis=1) + weight * sq
         mass += resp
@@ -339,11 +339,11 @@ def _soft_fused(
 
 @triton.jit
 def _normalizers(
-    values, factors, projects, squares, weights, ref, beside, table, log_z, totals, n_items, beta,
+    values, factors, projects, squares, weights, ref, beside, table, tops, totals, n_items, beta,
     SCALED: tl.constexpr, P: tl.constexpr, P_SIDE: tl.constexpr, P_PAD: tl.constexpr, K_SIDE: tl.constexpr, K_PAD: tl.constexpr,
     ROWS: tl.constexpr, TERMS: tl.constexpr,
 ):  # fmt: skip
-    """log Z of every item to base 2, less −β ‖x'‖², a tile of centres at a time; and Σ ω log Z of one program."""
+    """The largest logit of every item to base 2, and Z beside it, a tile of centres at a time; and Σ ω log Z of one program."""
     log_partition = tl.zeros((ROWS,), tl.float32)
     for block in range(tl.program_id(0), tl.cdiv(n_items, ROWS), tl.num_programs(0)):
         start = block * ROWS
@@ -366,20 +366,20 @@ def _normalizers(
             higher = tl.maximum(top, tl.max(logit, axis=1))
             total = total * tl.exp2(top - higher) + tl.sum(tl.exp2(logit - higher[:, None]), axis=1)
             top = higher
-        found = top + tl.log2(total)
-        tl.store(log_z + rows, found, there)
+        tl.store(tops + rows, top, there)
+        tl.store(tops + n_items + rows, total, there)
         sq, weight = tl.load(squares + rows, there, 0.0), tl.load(weights + rows, there, 0.0)
-        log_partition += weight * (found * LOG2 - beta * LOG2 * sq)
+        log_partition += weight * ((top + tl.log2(total)) * NATURAL_LOG2 - beta * NATURAL_LOG2 * sq)
     tl.store(totals + tl.program_id(0), tl.sum(log_partition, axis=0))
 
 
 @triton.jit
 def _soft_tiles(
-    values, factors, projects, squares, weights, log_z, ref, beside, table, partial, size, n_items, n_chunks, beta,
+    values, factors, projects, squares, weights, tops, ref, beside, table, partial, size, n_items, n_chunks, beta,
     SCALED: tl.constexpr, P: tl.constexpr, P_SIDE: tl.constexpr, P_PAD: tl.constexpr, K_SIDE: tl.constexpr, K_PAD: tl.constexpr,
     ROWS: tl.constexpr, TERMS: tl.constexpr,
 ):  # fmt: skip
-    """Sums of one program over its items, in one tile of centres and of dimensions, with log Z given."""
+    """Sums of one program over its items, in one tile of centres and of dimensions, with the largest logits and Z given."""
     K_TILES: tl.constexpr = K_PAD // K_SIDE
     TILES: tl.constexpr = K_TILES * (P_PAD // P_SIDE)
     chunk, tile = tl.program_id(0) // TILES, tl.program_id(0) % TILES
@@ -403,7 +403,8 @@ def _soft_tiles(
             inner = _inner(values, ref, beside, start, k_at, factor, project, there, P, P_SIDE, P_PAD, K_SIDE, K_PAD, ROWS, TERMS)
         full, beyond = _measured(inner, along, cosine, rest_sq, offset, SCALED)
         logit = log_mass[None, :] - beta * beyond
-        resp = tl.exp2(logit - tl.load(log_z + rows, there, 0.0)[:, None]) * weight[:, None]
+        resp = tl.exp2(logit - tl.load(tops + rows, there, 0.0)[:, None])
+        resp = resp * (weight / tl.load(tops + n_items + rows, there, 1.0))[:, None]
         distortion += tl.sum(resp * (beyond + sq[:, None]), axis=1)
         mass += resp
         if SCALED:
@@ -644,7 +645,7 @@ def _keys(values, multipliers, keys, n_items, scale, P: tl.constexpr, P_SIDE: tl
         number = (x * scale).to(tl.float64)
         bits = tl.where(number == 0.0, 0.0, number).to(tl.uint64, bitcast=True)  # −0.0 is 0.0
         bits ^= bits >> 32
-        bits *= GOLDEN
+        bits *= GOLDEN_WORD
         bits ^= bits >> 29
         bits *= tl.load(multipliers + dims, among, 0).to(tl.uint64, bitcast=True)[None, :]
         key += tl.sum(bits, axis=1)
@@ -693,6 +694,13 @@ def _multiprocessors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
+def _sent(given: Tensor, device: torch.device) -> Tensor:
+    """On a device; from pinned memory, so that nothing waits for what the device does at the time."""
+    if given.device.type == "cpu" and device.type == "cuda":
+        given = given.pin_memory()
+    return given.to(device, non_blocking=True)
+
+
 def _padded(given: Tensor, rows: int, columns: int) -> Tensor:
     return torch.nn.functional.pad(given, (0, columns - given.shape[1], 0, rows - given.shape[0]))
 
@@ -713,11 +721,11 @@ def _tables(centers: Centers, scaled: bool, log_mass: Tensor | None, k_pad: int)
     """c, ‖b‖², b·(ref − ref32) and log₂ of the mass, (4, k_pad); those that are no centres are far and without mass."""
     table = torch.zeros((4, k_pad), dtype=torch.float64, device=centers.beside.device)
     k = len(centers.beside)
-    table[1, k:], table[3, k:] = (FAR if log_mass is None else 0.0), NEVER
+    table[1, k:], table[3, k:] = (FARTHEST if log_mass is None else 0.0), NEVER
     table[0, :k], table[2, :k] = centers.cosine, centers.offset
     table[1, :k] = centers.rest_sq if scaled else centers.rest_sq + 2 * centers.offset
     if log_mass is not None:
-        table[3, :k] = torch.clamp(log_mass * PER_LOG2, min=NEVER)
+        table[3, :k] = torch.clamp(log_mass * PER_NATURAL_LOG2, min=NEVER)
     return table.float()
 
 
@@ -739,9 +747,9 @@ class _Prepared(NamedTuple):
     ) -> _Prepared:
         shape = _Shape.of(values, len(centers.beside), tuning.k_tile)
         beside = _padded(centers.beside.double(), shape.k_pad, shape.p_pad)
-        parts = _in_parts(beside, tuning.terms).to(values.device, non_blocking=True)
-        table = _tables(centers, scaled, log_mass, shape.k_pad).to(values.device, non_blocking=True)
-        padded_ref = _padded(ref.float()[None], 1, shape.p_pad)[0].to(values.device, non_blocking=True)
+        parts = _sent(_in_parts(beside, tuning.terms), values.device)
+        table = _sent(_tables(centers, scaled, log_mass, shape.k_pad), values.device)
+        padded_ref = _sent(_padded(ref.float()[None], 1, shape.p_pad)[0], values.device)
         options = tuning.options | {"SCALED": scaled, "P": shape.n_dims, "P_PAD": shape.p_pad, "K_PAD": shape.k_pad}
         return cls(values, items, padded_ref, parts, table, shape, tuning, options)
 
@@ -751,9 +759,9 @@ class _Prepared(NamedTuple):
 
     @property
     def by_hand(self) -> bool:
-        """Whether ``engines.hopper`` has kernels for it: a row of X fills whole instructions, and there is such a device."""
+        """Whether ``engines.hopper`` has kernels for it: a row of X fills most of its instructions, and there is such a device."""
         shape, device = self.shape, self.values.device
-        fits = self.tuning.by_hand and self.tuning.terms != 3 and shape.n_dims in P_BY_HAND
+        fits = self.tuning.by_hand and self.tuning.terms != 3 and shape.p_pad in P_BY_HAND
         return fits and device.type == "cuda" and torch.cuda.get_device_capability(device) == (9, 0)
 
     @property
@@ -765,7 +773,7 @@ class _Prepared(NamedTuple):
     def fused_by_hand(self) -> dict[str, Any]:
         """What the kernels of ``engines.hopper`` are told that make all sums in a program."""
         options = {name: value for name, value in self.options.items() if name not in ("P_PAD", "K_PAD")}
-        return options | {"K": self.shape.k_pad, "TERMS": self.tuning.terms}
+        return options | {"DIMS": self.shape.n_dims, "P": self.shape.p_pad, "K": self.shape.k_pad, "TERMS": self.tuning.terms}
 
     def in_tiles_by_hand(self, rows: int) -> dict[str, Any]:
         """What those are told that have a tile of centres at hand."""
@@ -816,13 +824,13 @@ def soft(
     tuning = tuning or usual(values.shape[1], len(centers.beside))
     given = _Prepared.of(values, items, centers, ref, scaled, log_mass, tuning)
     if not given.fused:
-        return _soft_in_tiles(given, beta * PER_LOG2)
+        return _soft_in_tiles(given, beta * PER_NATURAL_LOG2)
     chunks, size = given.shape.chunks(values.device, tuning), given.shape.numbers(2, 2)
     partial = given.empty(chunks, size)
     if given.by_hand:
-        hopper.soft_fused[(chunks,)](*given.of_items, partial, size, len(values), beta * PER_LOG2, **given.fused_by_hand)
+        hopper.soft_fused[(chunks,)](*given.of_items, partial, size, len(values), beta * PER_NATURAL_LOG2, **given.fused_by_hand)
     else:
-        _soft_fused[(chunks,)](*given.of_items, partial, size, len(values), beta * PER_LOG2, TERMS=tuning.terms, **given.options)
+        _soft_fused[(chunks,)](*given.of_items, partial, size, len(values), beta * PER_NATURAL_LOG2, TERMS=tuning.terms, **given.options)
     sums, (mass, share), (log_partition, distortion) = given.added(partial, 2)
     return SoftSums(mass, share if scaled else mass, sums, log_partition, distortion)
 
@@ -830,24 +838,24 @@ def soft(
 def _soft_in_tiles(given: _Prepared, beta: float) -> SoftSums:
     """The soft pass where log Z is found first."""
     (values, items), shape, n_items = given[:2], given.shape, len(given.values)
-    log_z = given.empty(n_items)
-    with_log_z = (values, *items, log_z, given.ref, given.parts, given.table)
+    tops = given.empty(2, n_items)  # the largest logits, and Z beside them
+    with_tops = (values, *items, tops, given.ref, given.parts, given.table)
     if given.by_hand:
         programs, tiles = given.programs(READ_ROWS), shape.k_pad // K_TILE_BY_HAND
         totals = given.empty(programs)
-        hopper.normalizers[(programs,)](*given.of_items, log_z, totals, n_items, beta, **given.in_tiles_by_hand(READ_ROWS))
+        hopper.normalizers[(programs,)](*given.of_items, tops, totals, n_items, beta, **given.in_tiles_by_hand(READ_ROWS))
         chunks, size = _chunks_in_tiles(n_items, SUMMED_ROWS, _multiprocessors(values.device), tiles), shape.numbers(2, tiles)
         partial = given.empty(chunks, size)
         options = given.in_tiles_by_hand(SUMMED_ROWS)
-        hopper.soft_tiles[(chunks * tiles,)](*with_log_z, partial, size, n_items, chunks, beta, **options)
+        hopper.soft_tiles[(chunks * tiles,)](*with_tops, partial, size, n_items, chunks, beta, **options)
     else:
         programs, k_tiles = shape.chunks(values.device, given.tuning), shape.k_pad // shape.k_side
         totals = given.empty(programs)
-        _normalizers[(programs,)](*given.of_items, log_z, totals, n_items, beta, **given.in_tiles)
+        _normalizers[(programs,)](*given.of_items, tops, totals, n_items, beta, **given.in_tiles)
         at_once = _multiprocessors(values.device) * given.tuning.programs
         chunks, size = _chunks_in_tiles(n_items, given.tuning.rows, at_once, shape.tiles), shape.numbers(2, k_tiles)
         partial = given.empty(chunks, size)
-        _soft_tiles[(chunks * shape.tiles,)](*with_log_z, partial, size, n_items, chunks, beta, **given.in_tiles)
+        _soft_tiles[(chunks * shape.tiles,)](*with_tops, partial, size, n_items, chunks, beta, **given.in_tiles)
     sums, (mass, share), distortion = given.added(partial, 2)
     return SoftSums(mass, share if given.options["SCALED"] else mass, sums, totals.sum(dtype=torch.float64), distortion.sum())
 
@@ -913,7 +921,7 @@ def labelled(
     given = _Prepared.of(values, items, centers, ref, scaled, None, tuning)
     shape = given.shape
     shares, costs = given.empty(len(values)), given.empty(len(values))
-    beside = _padded(centers.beside.float(), shape.k_pad, shape.p_pad).to(values.device)
+    beside = _sent(_padded(centers.beside.float(), shape.k_pad, shape.p_pad), values.device)
     of_items = (values, *items, given.ref, beside, given.table, labels, shares, costs, len(values))
     _own[(triton.cdiv(len(values), tuning.rows),)](*of_items, P_SIDE=shape.p_side, **given.options)
     return _by_label(given, labels, shares, costs, torch.zeros((), dtype=torch.float64, device=values.device))

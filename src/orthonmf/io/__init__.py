@@ -93,7 +93,7 @@ def read(path: str | os.PathLike[str], *, key: str | None = None, columns: Colum
     (['Ann', 'Bob'], ['apples', 'pears'])
     """
     path = Path(path)
-    where, columns = place(path), columns or ALL
+    where, columns = place(path), ALL if columns is None else columns
     reader = imported(where)
     with named(str(path)):
         if where not in _TABLES:

@@ -58,10 +58,10 @@ def read(path: str | os.PathLike[str], *, key: str | None = None, columns: Colum
     """As ``orthonmf.io.read``, by a process of its own where the file could end this one; a dash is standard input, as text."""
     path = Path(path)
     if path == STDIN:
-        return _of_stdin(columns or ALL)
+        return _of_stdin(ALL if columns is None else columns)
     if place(path) in HARMLESS and path.suffix.lower() not in PACKED:
         return read_here(path, key=key, columns=columns)
-    answer = _asked("matrix", path, _size(path), json.dumps({"key": key, "columns": asdict(columns or ALL)}))
+    answer = _asked("matrix", path, _size(path), json.dumps({"key": key, "columns": asdict(ALL if columns is None else columns)}))
     head, arrays = answer.head, answer.arrays
     X = compressed("csr", tuple(arrays), tuple(head["shape"])) if head["sparse"] else arrays[0]  # type: ignore[arg-type]
     return Data(X, head["rows"], head["columns"])

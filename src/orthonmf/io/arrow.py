@@ -45,7 +45,7 @@ def matrix(table: Any, columns: Columns) -> Data:
         )
     if not kept:
         raise InvalidInputError("there is no column of numbers; expected numbers, after at most one column of names.")
-    X = np.column_stack([_numbers(table.column(j), names[j]) for j in kept])
+    X = np.column_stack([_numbers(table.column(j), names[j], missing=columns.missing) for j in kept])
     lists = [table.column(j).to_pylist() for j in levels]
     rows = texts([", ".join(str(level) for level in name) for name in zip(*lists, strict=True)]) if lists else None
     return Data(X, rows, texts([names[j] for j in kept]))
@@ -64,12 +64,12 @@ def _numeric(type_: Any) -> bool:
     return bool(types.is_integer(type_) or types.is_floating(type_) or types.is_boolean(type_) or types.is_decimal(type_))
 
 
-def _numbers(column: Any, name: str) -> Array:
-    if column.null_count:
+def _numbers(column: Any, name: str, *, missing: bool) -> Array:
+    if column.null_count and not missing:
         row = next(i for i, value in enumerate(column) if not value.is_valid)
         raise InvalidInputError(
-            f"column {name!r} has no value in row {row + 1}; fill it, with 0 if that is meant, or leave the column out with "
-            f"--drop {typed(name)}."
+            f"column {name!r} has no value in row {row + 1}; fill it, with 0 if that is meant, leave the column out with "
+            f"--drop {typed(name)}, or fit what is there (on the command line, --missing ignore)."
         )
-    values: Array = column.to_numpy()
+    values: Array = column.to_numpy()  # with NaN for what has no value
     return values.astype(np.float64) if values.dtype.kind not in "fiu" else values

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,6 +37,8 @@ class Columns:
         The only columns of numbers that are read; None for all. The order is that of the file.
     names : str or None
         The column that names the rows; None for what the reader finds.
+    missing : bool
+        Whether an entry that is blank, or says that it is missing (NA, NaN, NULL, a point, a dash), is read as NaN, and not refused.
 
     Examples
     --------
@@ -49,14 +51,15 @@ class Columns:
     drop: tuple[str, ...] = ()
     keep: tuple[str, ...] | None = None
     names: str | None = None
+    missing: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "drop", tuple(self.drop))
         object.__setattr__(self, "keep", None if self.keep is None else tuple(self.keep))
 
     def __bool__(self) -> bool:
-        """Whether anything is asked for."""
-        return self != ALL
+        """Whether any columns are asked for."""
+        return replace(self, missing=False) != ALL
 
     def chosen(self, heads: Sequence[str], names: int | None = None) -> Choice:
         """The places of the columns under these heads; ``names`` is the place of the column that would name the rows by itself."""

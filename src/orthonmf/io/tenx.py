@@ -15,6 +15,9 @@ from ..exceptions import InvalidInputError
 from .base import Data, texts
 from .mtx import matrix
 
+# How texts of words end.
+TEXTS = (".txt", ".md")
+
 
 def read(path: Path, key: str | None = None) -> Data:
     """Cells × genes, with barcodes and the names of the genes."""
@@ -34,6 +37,12 @@ def gene_names(rows: list[list[str]]) -> Array:
 def _member(folder: Path, *names: str) -> Path:
     found = [path for name in names for path in (folder / name, folder / f"{name}.gz") if path.is_file()]
     if not found:
+        if n_texts := sum(each.suffix.lower() in TEXTS for each in folder.iterdir()):
+            words = "TfidfVectorizer(input='filename', stop_words='english', min_df=2)"
+            raise InvalidInputError(
+                f"is a folder of texts ({n_texts} that end in {' or '.join(TEXTS)}), not of numbers. In Python their words become some: "
+                f"make_pipeline({words}, ONMF()).fit(sorted(glob({f'{folder}/*'!r})))."
+            )
         raise InvalidInputError(
             f"is a folder without {' or '.join(names)} (also .gz); expected a file, or a 10x folder with matrix.mtx, barcodes.tsv and "
             "features.tsv."

@@ -19,7 +19,7 @@ What is taken for what:
 - **Encoding.** UTF-8, with or without a byte order mark; UTF-16 with one; otherwise Latin-1.
 
 Every other entry must be a finite number; the first that is not, or that says it is missing (NA, N/A, NaN, NULL, a point, a dash, nothing),
-is named by line and column.
+is named by line and column. Where missing entries are asked for, they are NaN.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 
 import numpy as np
@@ -152,7 +152,7 @@ def parsed(rows: Iterator[tuple[int, Row]], mark: str, convert: Callable[[str], 
     line, first = next(rows, (1, []))
     if not first:
         raise InvalidInputError("holds only blank lines and comments; expected lines of numbers.")
-    header = first if _is_header(first) else None
+    header = first if _is_header(first) and not (columns.missing and _has_holes(first)) else None
     body = rows if header else chain([(line, first)], rows)
     start, second = next(body, (0, []))
     if not second:
@@ -165,7 +165,7 @@ def parsed(rows: Iterator[tuple[int, Row]], mark: str, convert: Callable[[str], 
     width = len(second) if header is None or short else len(header)
     heads = None if header is None else [unguarded(name.strip()) for name in (["", *header] if short else header)]
     choice = Choice(list(range(named, width)), 0 if named else None) if heads is None else columns.chosen(heads, 0 if named else None)
-    numbers = _Numbers(width, choice, heads, mark, convert)
+    numbers = _Numbers(width, choice, heads, mark, convert, missing=columns.missing)
     for line, row in chain([(start, second)], body):
         numbers.add(line, row)
     names = None if heads is None else texts([heads[j] for j in choice.kept])
@@ -185,6 +185,11 @@ def _is_header(row: Row) -> bool:
         equal = len(set(steps)) == 1 and (len(steps) > 1 or abs(steps[0]) == 1)
         return equal and steps[0] != 0 and all(number.is_integer() for number in numbers)
     return all(step > 0 for step in steps) or all(step < 0 for step in steps)
+
+
+def _has_holes(row: Row) -> bool:
+    """Whether a line has entries that are missing, and no names: it is no header then, however its numbers run."""
+    return any(_MISSING.fullmatch(entry.strip()) for entry in row) and not any(_is_word(entry) for entry in row[1:])
 
 
 def _has_booleans(row: Row) -> bool:
@@ -238,8 +243,10 @@ class _OneMark:
 class _Numbers:
     """Rows of numbers, one after the other."""
 
-    def __init__(self, width: int, choice: Choice, heads: list[str] | None, mark: str, convert: Callable[[str], float]) -> None:
-        self._width, self._choice, self._heads, self._mark, self._convert = width, choice, heads, mark, convert
+    def __init__(
+        self, width: int, choice: Choice, heads: list[str] | None, mark: str, convert: Callable[[str], float], *, missing: bool
+    ) -> None:
+        self._width, self._choice, self._heads, self._mark, self._convert, self._holes = width, choice, heads, mark, convert, missing
         self._whole = choice.kept == list(range(width))[-len(choice.kept) :]  # then the entries are cut off, and not picked
         self._values, self._lines = array("d"), array("q")
         self.names: list[str] = []
@@ -261,8 +268,9 @@ class _Numbers:
 
     def matrix(self) -> np.ndarray:
         X = np.frombuffer(self._values).reshape(len(self._lines), -1)
-        if not np.isfinite(X).all():
-            i, j = np.argwhere(~np.isfinite(X))[0]
+        bad = np.isinf(X) if self._holes else ~np.isfinite(X)
+        if bad.any():
+            i, j = np.argwhere(bad)[0]
             place = self._choice.kept[j]
             told = self._missing("nan", place) if np.isnan(X[i, j]) else f"is no finite number ({X[i, j]}); fill or remove it."
             raise InvalidInputError(f"{self._place(self._lines[i], place)} {told}")
@@ -272,6 +280,8 @@ class _Numbers:
         """An entry of a row that is not all numbers: a number, a boolean, or refused."""
         if entry.strip().lower() in BOOLEANS:
             return BOOLEANS[entry.strip().lower()]
+        if self._holes and _MISSING.fullmatch(entry.strip()):
+            return nan
         try:
             return self._convert(entry)
         except ValueError:
@@ -284,7 +294,10 @@ class _Numbers:
         return f"line {line}, column {j + 1}" + (f" ({self._heads[j][:40]!r})" if self._heads and self._heads[j] else "")
 
     def _missing(self, entry: str, j: int) -> str:
-        return f"is {entry!r}: a missing value. Fill it, with 0 if that is meant, or leave out its line{self._or_drop(j)}."
+        return (
+            f"is {entry!r}: a missing value. Fill it, with 0 if that is meant, or fit what is there (on the command line, --missing "
+            f"ignore), or leave out its line{self._or_drop(j)}."
+        )
 
     def _or_drop(self, j: int) -> str:
         return f", or its column with --drop {typed(self._heads[j])}" if self._heads and self._heads[j] else " or its column"

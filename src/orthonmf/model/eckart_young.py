@@ -35,8 +35,12 @@ def lower_bound(engine: Engine, distortion: Distortion, n_components: int) -> fl
 
     Of counts it is Σ_{i>r} σ_i² of their roots: D(x‖y) ≥ ‖√x − √y‖², and the roots of what is approximated have no larger rank.
 
+    Where numbers are missing there is none.
+
     r is n_components, or one less where the components are means: about the mean of all items, k means span k − 1 dimensions.
     """
+    if not distortion.measure.bounded:
+        return None
     rooted = distortion.measure.rooted
     mean = None if rooted else mean_of(engine, distortion)
     rank = n_components - (mean is not None)

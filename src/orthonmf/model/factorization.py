@@ -70,7 +70,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
-        tags.input_tags.sparse = True
+        # What a sparse matrix does not store is 0, not missing.
+        tags.input_tags.allow_nan = getattr(self, "missing", "error") == "ignore"
+        tags.input_tags.sparse = not tags.input_tags.allow_nan
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

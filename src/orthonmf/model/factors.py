@@ -18,10 +18,13 @@ import scipy.sparse as sp
 
 from .._common.typing import Array, Labels
 from ..distortion import Distortion
+from ..distortion.base import having
+from ..distortion.measure import over
+from ..distortion.partial import Partial
 from ..engines.base import BLIND, Engine, doubled
 from ..passes.base import host
 from ..passes.columns import Belongings, ByLabel, Converted, Relabelled, Renamed, Sizes
-from ..passes.raw import Inner, LabelSums, Sums
+from ..passes.raw import LabelPresence, LabelSums, Scales, Sums
 from ..search.factorize import Result
 from ..search.partition import nearest_pass
 from .certificate import Claim
@@ -76,7 +79,7 @@ class Factors:
         components = np.ldexp(result.centers, unit)
         if orthogonal == "features":
             labels = host(result.labels)
-            values = _feature_values(engine, result.centers, labels, loss, weight)
+            values = _feature_values(engine, result.distortion, result.centers, labels, weight)
             components = one_per_row(values, labels, len(weight), sparse=False, dtype=dtype).T
         elif not loss.scaled:
             components = components * p_root(weight, loss.power)[:, None]
@@ -96,11 +99,22 @@ class Factors:
         labels = self.nearest(engine) if labels is None else labels
         if not self.loss.scaled:
             return Assigned(labels, looked_up(engine, 1 / p_root(self.weight, self.loss.power), labels))
-        return Assigned(labels, _inner(engine, self.sample_centers(engine), labels, self.loss, -engine.shift))
+        return Assigned(labels, _scales(engine, self.distortion(engine), self.sample_centers(engine), labels, -engine.shift))
 
     def mapped(self, X: Any) -> Array:
-        """T of samples where features are assigned: X Cᵀ, or of counts the sums over the features of each component."""
-        return X @ _dual(self.components, self.loss).T
+        """T of samples where features are assigned: X Cᵀ, or of counts the sums over the features of each component.
+
+        Where some are missing, the best for those that are there; a component of which a sample has none is its mean number.
+        """
+        dual = _dual(self.components, self.loss)
+        if not self.loss.partial:
+            return X @ dual.T
+        there = ~np.isnan(X)
+        known = np.where(there, X, X.dtype.type(0))
+        level = known.sum(axis=1) / there.sum(axis=1)
+        weight = there.astype(X.dtype) @ (dual * self.components).T
+        even = np.multiply.outer(level, self.components.sum(axis=1))
+        return np.divide(known @ dual.T, weight, out=even, where=weight > 0)
 
     def nearest(self, engine: Engine) -> Any:
         """The nearest component of each item of an engine on samples."""
@@ -137,12 +151,18 @@ class Factors:
     def _feature_claim(self, engine: Engine, labels: Labels) -> Claim:
         """Columns x_f ≈ (X Cᵀ)_l C[l, f], from C and X alone; of counts, with sums for X Cᵀ."""
         values = self.components[labels, np.arange(len(labels))].astype(np.float64)
-        mapped = _label_sums(engine, _dual(values, self.loss), labels, len(self.components))
-        power = self.loss.power
+        dual, power = _dual(values, self.loss), self.loss.power
+        mapped = _label_sums(engine, LabelSums, dual, labels, len(self.components))
+        if self.loss.partial:
+            there = _label_sums(engine, LabelPresence, dual * values, labels, len(self.components))
+            mapped = over(mapped, there)
         size = np.linalg.norm(mapped, ord=power, axis=1) if self.loss.scaled else (np.sqrt(self.weight) if power == 2 else self.weight)
         size = np.where(size > 0, size, 1.0)
         nonzeros = int(np.count_nonzero(self.components, axis=0).max(initial=0))
-        return Claim(labels, values * size[labels], mapped / size[:, None], nonzeros, self._eps(engine), summed=True)
+        centers = mapped / size[:, None]
+        if self.loss.partial:
+            centers = having(self.loss.of(engine), Partial, "A component without a number").filled(centers, there > 0)
+        return Claim(labels, values * size[labels], centers, nonzeros, self._eps(engine), summed=True)
 
 
 def p_root(weight: Array, power: int) -> Array:
@@ -163,11 +183,11 @@ def weights(engine: Engine, labels: Any, n_components: int) -> Array:
     return sums.weight if engine.weight is None else np.ldexp(sums.weight, -2 * engine.weight_shift)
 
 
-def _feature_values(engine: Engine, centers: Array, labels: Labels, loss: type[Distortion], weight: Array) -> Array:
+def _feature_values(engine: Engine, loss: Distortion, centers: Array, labels: Labels, weight: Array) -> Array:
     """The one nonzero of each column of C, with C Cᵀ = I, or of counts with rows of unit sum."""
     if not loss.scaled:
         return 1 / p_root(weight, loss.power)[labels]
-    values = host(_inner(engine, centers, labels, loss))
+    values = host(_scales(engine, loss, centers, labels))
     size = np.bincount(labels, np.square(values) if loss.power == 2 else values, len(weight))
     size = np.sqrt(size) if loss.power == 2 else size
     # Zero items have no direction: a component of nothing else spreads evenly, and reconstructs zero.
@@ -175,10 +195,10 @@ def _feature_values(engine: Engine, centers: Array, labels: Labels, loss: type[D
     return np.where(size[labels] > 0, values / np.where(size > 0, size, 1.0)[labels], even[labels])
 
 
-def _inner(engine: Engine, centers: Array, labels: Any, loss: type[Distortion], shift: int = 0) -> Any:
-    """The scale of each item: x_i · center of its component, or Σ x_i, in float64 and the units of the engine times 2**shift."""
-    work = Inner(centers if loss.power == 2 else np.ones_like(centers), shift)
-    return doubled(engine).run(None, work, {"labels": engine.hold(labels)}).columns["inner"]
+def _scales(engine: Engine, distortion: Distortion, centers: Array, labels: Any, shift: int = 0) -> Any:
+    """The best scale of each item for the center of its component, in float64 and the units of the engine times 2**shift."""
+    work = Scales(distortion.measure, centers, shift)
+    return doubled(engine).run(None, work, {"labels": engine.hold(labels)}).columns["scale"]
 
 
 def looked_up(engine: Engine, values: Array, labels: Any) -> Any:
@@ -198,8 +218,8 @@ def sizes(engine: Engine, labels: Any, n_components: int) -> Labels:
     return found.sizes
 
 
-def _label_sums(engine: Engine, values: Array, labels: Labels, n_components: int) -> Array:
-    """Σ values_i x_i over the items of each component, shape (n_components, n_dims)."""
+def _label_sums(engine: Engine, work: type[LabelSums] | type[LabelPresence], values: Array, labels: Labels, n_components: int) -> Array:
+    """Σ values_i x_i over the items of each component, or Σ values_i over those that have each dimension, shape (n_components, n_dims)."""
     columns = {"labels": engine.hold(labels), "values": engine.hold(values)}
-    total: Sums = doubled(engine).run(None, LabelSums(n_components, engine.n_dims), columns).total
+    total: Sums = doubled(engine).run(None, work(n_components, engine.n_dims), columns).total
     return total.sums

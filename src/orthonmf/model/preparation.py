@@ -26,6 +26,9 @@ STEPS: dict[str, tuple[Any, str | None, str]] = {
     "tfidf": (TfidfTransformer, "idf_", "weigh counts of words by how few documents have them"),
 }
 
+# Steps that divide a row by what all its numbers make.
+WHOLE = ("l2", "tfidf")
+
 
 @dataclass(frozen=True)
 class Preparation:
@@ -66,6 +69,7 @@ class Preparation:
         if unknown := [name for name in given if name not in STEPS]:
             known = "; ".join(f"{name} ({words})" for name, (_, _, words) in STEPS.items())
             raise InvalidInputError(f"normalize: {unknown[0]!r} is not known. Known are: {known}. Several are joined by commas.")
+        _check_whole(given, X)
         pipeline = _pipeline(given)
         made = pipeline.fit_transform(X)
         learnt = [_vector(pipeline[i], attribute) for i, name in enumerate(given) if (attribute := STEPS[name][1]) is not None]
@@ -74,6 +78,7 @@ class Preparation:
 
     def __call__(self, X: Any) -> Any:
         """The same of new data."""
+        _check_whole(self.names, X)
         return _kept(self._pipeline.transform(X), X)
 
     @property
@@ -84,6 +89,13 @@ class Preparation:
             if STEPS[name][1] is not None:
                 _taught(step, STEPS[name][1], next(rows))
         return pipeline
+
+
+def _check_whole(names: tuple[str, ...], X: Any) -> None:
+    """Refuse steps that compare the numbers of a row where some are missing."""
+    bad = [name for name in names if name in WHOLE]
+    if bad and not sparse.issparse(X) and np.isnan(X).any():
+        raise InvalidInputError(f"normalize: {bad[0]!r} needs every number of a row, and some are missing; leave it out.")
 
 
 def _pipeline(names: tuple[str, ...]) -> Pipeline:

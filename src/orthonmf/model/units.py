@@ -63,11 +63,14 @@ def uneven(X: Any, names: Any, remedy: str) -> str | None:
 
 
 def _squares(X: Any) -> Array:
-    """Σ x² of every feature, in float64, of numbers scaled so that none overflows."""
-    largest = float(X.max()) or 1.0
+    """Σ x² of every feature, in float64, of numbers scaled so that none overflows; of those that are there."""
+    largest = float(X.max())
+    missing = largest != largest
+    largest = (float(np.nanmax(X)) if missing else largest) or 1.0
     total = np.zeros(X.shape[1])
     for start in range(0, X.shape[0], ROWS):
         rows = X[start : start + ROWS] / largest
+        rows = np.nan_to_num(rows) if missing else rows
         total += np.asarray(
             rows.multiply(rows).sum(axis=0) if hasattr(rows, "multiply") else np.square(rows, dtype=np.float64).sum(axis=0)
         ).ravel()

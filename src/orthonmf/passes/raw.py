@@ -47,6 +47,25 @@ class WeightedSum:
 
 
 @dataclass(frozen=True)
+class PresenceSums(Additive):
+    """Σ w x over the items that have a dimension, and Σ w of these."""
+
+    count: int
+    total: Array
+    there: Array
+
+
+@dataclass(frozen=True)
+class Presence:
+    """The weighted sum of what is there of the items, and what that weighs."""
+
+    reads: ClassVar = ()
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        return Found(PresenceSums(len(items.rows), items.rows.total(items.weight), items.rows.presence(items.weight)))
+
+
+@dataclass(frozen=True)
 class Scalar(Additive):
     """A sum of one number of each item."""
 
@@ -144,16 +163,18 @@ def _mixed(bits: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Inner:
-    """Column ``inner``: x · the centre of its label where that is not negative, in float64, times 2**shift."""
+class Scales:
+    """Column ``scale``: the best scale of the centre of its label in the place of every item, where that is not negative, in float64,
+    times 2**shift, by a measure of errors."""
 
+    measure: Any
     centers: Array
     shift: int = 0
     reads: ClassVar = ("labels",)
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
-        inner = np.maximum(items.rows.inner(columns["labels"], self.centers), 0.0)
-        return Found(Count(len(items.rows)), {"inner": shifted(inner, self.shift)})
+        scale = np.maximum(self.measure.fitted(items.rows, columns["labels"], self.centers), 0.0)
+        return Found(Count(len(items.rows)), {"scale": shifted(scale, self.shift)})
 
 
 @dataclass(frozen=True)
@@ -173,10 +194,28 @@ class LabelSums:
     reads: ClassVar = ("labels", "values")
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
-        n_items = len(items.rows)
-        weights = np.zeros((self.n_components, n_items), like=columns["values"])
-        weights[columns["labels"], np.arange(n_items, like=columns["labels"])] = columns["values"]
-        return Found(Sums(n_items, items.rows.framed(None, None, np.zeros(self.n_dims)).tdot(weights).astype(np.float64, copy=False)))
+        rows = items.rows.framed(None, None, np.zeros(self.n_dims))
+        return Found(Sums(len(items.rows), rows.tdot(_by_label(columns, self.n_components)).astype(np.float64, copy=False)))
+
+
+@dataclass(frozen=True)
+class LabelPresence:
+    """Σ value_i over the items of each component that have each dimension, (n_components, n_dims)."""
+
+    n_components: int
+    n_dims: int
+    reads: ClassVar = ("labels", "values")
+
+    def __call__(self, items: Raw, columns: Columns) -> Found:
+        return Found(Sums(len(items.rows), items.rows.presence(_by_label(columns, self.n_components))))
+
+
+def _by_label(columns: Columns, n_components: int) -> Array:
+    """The values of items in the row of their label, (n_components, block)."""
+    labels = columns["labels"]
+    weights = np.zeros((n_components, len(labels)), like=columns["values"])
+    weights[labels, np.arange(len(labels), like=labels)] = columns["values"]
+    return weights
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 
 from .._common.typing import Labels
+from ..distortion import loss_of
 from ..engines.threads import ThreadTeam
 from ..exceptions import InvalidInputError
 from ..sources import ON_DISK, is_chunked
@@ -65,6 +66,8 @@ class Shown:
         index = evenly(factors.labels_ if noun(factors) == "sample" else np.zeros(n_samples, dtype=np.intp), most)
         rows = X.taken(index) if is_chunked(X) else X if len(index) == n_samples and not far else X[index]
         rows = sparse.csr_array(rows, dtype=np.float64) if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)
+        if loss_of(factors).partial:  # what is missing is drawn as the components fill it in
+            rows = np.where(np.isnan(rows), factors.inverse_transform(factors.transform(rows)), rows)
         largest = float(rows.max()) if rows.shape[1] else 0.0
         return cls(rows / largest if largest > 0 else rows, index, n_samples)
 

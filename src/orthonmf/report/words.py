@@ -20,7 +20,7 @@ from .text import count, escaped, number, percent, plural
 __all__ = ["asked", "evidence", "noun", "summary", "unproven", "versions", "why"]
 
 # Parameters that have a line of their own.
-_SPOKEN = {"n_components", "max_components", "orthogonal", "scaling", "loss", "capacity", "min_size", "capacity_penalty"}
+_SPOKEN = {"n_components", "max_components", "orthogonal", "scaling", "loss", "missing", "capacity", "min_size", "capacity_penalty"}
 # Parameters that change neither the question nor the answer.
 _SILENT = {"n_jobs", "verbose", "engine", "sparse_output"}
 
@@ -70,6 +70,7 @@ def asked(model: Any) -> list[tuple[str, str]]:
         ("What belongs to one component", f"each {item}, a {'row' if item == 'sample' else 'column'} of X"),
         ("Scale", f"every {item} keeps its own" if loss_of(model).scaled else f"one for all {item}s of a component"),
         ("Loss", "squared differences" if loss_of(model).power == 2 else "Kullback–Leibler divergence, for counts"),
+        *([("Missing numbers", "left out of every sum; pictures show what the components say of them")] if loss_of(model).partial else []),
         ("Most in a component", _bound(model, "upper")),
         ("Fewest in a component", _bound(model, "lower")),
     ]
@@ -150,10 +151,10 @@ def _sure(model: Any) -> list[str]:
     """The numbers that stand out, and what speaks for the finest, in sentences."""
     answer = int(model.levels_[0])
     levels = [m for m in coarser(model) if m != answer]
-    words = [
-        f"{answer} is the finest number of components that a likelihood supports: more of them explain the data no better than "
-        "their parameters cost."
-    ]
+    reason = "a likelihood supports: more of them explain the data no better than their parameters cost."
+    if loss_of(model).partial:
+        reason = "numbers that were held out support: more of them foretell these no better."
+    words = [f"{answer} is the finest number of components that {reason}"]
     if model.n_components_ > answer:
         words.append(f"There are {model.n_components_} because the capacities need them.")
     if levels:

@@ -45,7 +45,7 @@ def alternate_each(engine: Engine, distortion: Distortion, starts: Array, bound:
         if not going.any():
             break
         sums, mass = stats.sums[going], stats.mass[going]
-        centers = distortion.center(sums.reshape(-1, sums.shape[2]), mass.ravel()).reshape(sums.shape)
+        centers = distortion.center(sums.reshape(-1, sums.shape[2]), mass.ravel()).reshape(*mass.shape, -1)
         runs, labels, before = runs[going], labels[:, going], total[going]
     return ends
 

@@ -186,6 +186,9 @@ class Budget:
     sketch_ratio: int = 8
     sketch_directions: int = 10
     sketch_passes: int = 4
+    # All but the last of these see so many items at most, where those store no more numbers than this.
+    sketch_items: int = 1 << 16
+    sketch_numbers: int = 1 << 24
     # A result in a sketch counts as better when the cost there falls by more than this fraction: it is some tenth of the whole cost. A
     # finer search, with one in all dimensions behind it, lowered the error of 30 000 documents by 3e-4, and took several times as long.
     sketch_gain: float = 1e-3

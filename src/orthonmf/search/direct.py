@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..distortion import REGISTRY
+from ..distortion import loss_of
 from ..distortion.base import Distortion, Metric
 from ..engines.base import Engine, doubled
 from .job import Request, few_items
@@ -43,7 +43,7 @@ def best_at_once(given: Engine, request: Request) -> Direct | None:
     asked = request.n_components
     if asked is None or request.growth is not None or not request.refine or request.capacity is not None or request.min_size is not None:
         return None
-    loss = REGISTRY[request.loss, request.scaling]
+    loss = loss_of(request)
     if not issubclass(loss, Metric):
         return None
     engine = doubled(given) if mergeable(given) else given

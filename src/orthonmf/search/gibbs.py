@@ -67,7 +67,7 @@ class _Gradient:
         mass_slope = stats.weight * np.exp(state.log_mass) - stats.mass
         self.flat = np.concatenate([slope.ravel(), mass_slope])
         stiffness = 2 * state.beta * np.maximum(distortion.curvature(state, stats), least)
-        self.metric = np.concatenate([np.repeat(stiffness, slope.shape[1]), mass])
+        self.metric = np.concatenate([np.broadcast_to(stiffness, slope.shape).ravel(), mass])
 
     @property
     def size(self) -> float:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from .._common.typing import Array
-from ..distortion import REGISTRY
+from ..distortion import loss_of
 from ..distortion.base import Annealed, Distortion, Moving, Splitting, having
 from ..engines.base import Engine, block_weight, mean_size
 from .bounded import solver_needs
@@ -39,6 +39,7 @@ class Request:
     max_components: int
     loss: str
     scaling: str
+    missing: str
     growth: float | None
     refine: bool
     capacity: Any
@@ -112,7 +113,7 @@ class Job:
         """What is made of the items."""
         request = replace(request, penalty=_penalty(engine, request))
         merged = _distinct(engine)
-        given = _able(REGISTRY[request.loss, request.scaling].of(merged), request)
+        given = _able(loss_of(request).of(merged), request)
         span = Span.of(engine, given) if narrow(engine, given) else None
         spanned, distinct, distortion = engine, merged, given
         if span is not None:
@@ -168,7 +169,7 @@ def _distinct(engine: Engine) -> Engine:
 
 def _penalty(engine: Engine, request: Request) -> float:
     """What an item out of a soft bound costs, in the units of the engine; infinite where bounds are hard."""
-    power = REGISTRY[request.loss, request.scaling].power
+    power = loss_of(request).power
     return np.inf if request.capacity_penalty is None else request.capacity_penalty * mean_size(engine, power)
 
 

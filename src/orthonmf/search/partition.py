@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._common.typing import Array, Labels
-from ..distortion.base import Distortion, carried
+from ..distortion.base import Distortion, Moving, carried
 from ..engines.base import Engine, block_weight
 from ..passes.base import Columns, Found
 from ..passes.hard import HardStats, Labelled, Nearer, Nearest, OwnAndOther
@@ -334,6 +334,13 @@ def item_points(engine: Engine, distortion: Distortion, index: Labels) -> Array:
     whole = slice(0, len(index))
     items = distortion.items(chosen.rows(whole), block_weight(chosen, whole))
     return distortion.points(items, np.arange(len(index)))
+
+
+def all_known(engine: Engine, distortion: Moving) -> Array:
+    """All that is ``known`` of few items."""
+    chosen = engine.select(np.arange(engine.n_items))
+    whole = slice(0, engine.n_items)
+    return distortion.known(distortion.items(chosen.rows(whole), block_weight(chosen, whole)), np.arange(engine.n_items))
 
 
 def item_places(engine: Engine, distortion: Distortion, index: Labels) -> Array:

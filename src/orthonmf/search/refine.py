@@ -30,7 +30,7 @@ from ..passes.swaps import SwapCosts, Swaps
 from ..progress import at
 from .batch import alternate_each, at_once, far_apart
 from .budget import BUDGET
-from .partition import Assigner, Distances, Free, Partition, centered, distances, item_places, item_points, many
+from .partition import Assigner, Distances, Free, Partition, all_known, centered, distances, item_places, many
 from .regroup import farthest_points, first_of_each, halved, regrouped
 
 # A result counts as better when the cost falls by more than this fraction.
@@ -459,7 +459,7 @@ def _exact_movers(engine: Engine, distortion: Moving, best: Partition, groups: L
     distance, weight = found["distance"].T, found["weight"]
     together = _group_weight(engine, distortion, groups)
     moving = weight if together is None else together
-    costs = distortion.exact_moves(item_points(engine, distortion, whole), weight, moving, best.labels, distance)
+    costs = distortion.exact_moves(all_known(engine, distortion), weight, moving, best.labels, distance)
     leave, join = (np.zeros(engine.n_items), distance) if costs is None else costs
     join[best.labels, whole] = np.inf
     gain = leave - join.min(axis=0)

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._common.typing import Array
 from ..distortion.base import Distortion
-from ..engines.base import Engine
+from ..engines.base import Engine, sample
 from ..engines.layout import in_memory
 from ..passes.raw import Coordinates, Subspace
 from .budget import BUDGET
@@ -45,9 +45,9 @@ class Sketch:
         """The items of an engine in a few more directions than components, found by subspace iteration."""
         about = np.zeros(engine.n_dims) if distortion.scaled else distortion.ref
         vectors = np.random.default_rng(seed).standard_normal((n_directions(n_components), engine.n_dims))
-        for _ in range(BUDGET.sketch_passes):
-            sums = engine.run(None, Subspace(_orthonormal(vectors), about)).total.sums
-            vectors = sums
+        few = _few(engine, seed)
+        for seen in [few] * (BUDGET.sketch_passes - 1) + [engine]:
+            vectors = seen.run(None, Subspace(_orthonormal(vectors), about)).total.sums
         directions = _orthonormal(vectors)
         values = engine.at_hand(engine.run(None, Coordinates(directions, about)).columns["coordinates"])
         small = in_memory(engine, values, engine.weight)
@@ -61,6 +61,12 @@ class Sketch:
     def seen(self, centers: Array) -> Array:
         """The coordinates of centres in the frame of all dimensions."""
         return (self.distortion.to_data(centers) - self.about) @ self.directions.T
+
+
+def _few(engine: Engine, seed: int) -> Engine:
+    """Items that tell the leading directions well enough for the last pass, of all items, to find them."""
+    few = BUDGET.sketch_items
+    return sample(engine, few, seed) if engine.n_items > few and few * engine.row_width <= BUDGET.sketch_numbers else engine
 
 
 def n_directions(n_components: int) -> int:

@@ -18,7 +18,7 @@ from .bounded.bounds import Bounds
 from .bounded.search import assigning, placed, search_within_bounds
 from .budget import BUDGET
 from .job import Job, Request
-from .number import number_of_components
+from .number import counted
 from .partition import Free, Partition, alternate, finest, many, nearest_pass, opened, refilled, sharpened, spread
 from .refine import gains, moved, refine, rehearsed, separated
 from .run import Answer, Run, Search, Stage
@@ -95,7 +95,7 @@ def _number(job: Job, search: Search) -> Stage:
         search.monitor.stage(f"asking {engine.n_items} items how many components they have, and how sure that is")
         asked = engine if job.evidence is not None else unweighted(engine)
         evidence = job.evidence or float(asked.n_items)
-        number = number_of_components(asked, job.given_distortion, request.max_components, evidence, request.seed)
+        number = counted(asked, job.given_distortion, request.max_components, evidence, request.seed)
         search.put(number=number)
         search.remark(number.sentence)
         if number.answer < request.min_components:

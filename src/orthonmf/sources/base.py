@@ -16,9 +16,11 @@ from .._common.typing import Array
 from .._common.validation import check_values
 from ..exceptions import InvalidInputError
 
-# A piece is whole stored chunks of about so many bytes; so many bytes of pieces are held, and so many pieces are read ahead.
-PIECE_BYTES = 8 << 20
-HELD_BYTES = 64 << 20
+# A piece is whole stored chunks of about so many bytes; so many bytes of pieces are held, and so many pieces are read ahead. Few and small:
+# what was just copied is then still in a processor's cache when it is computed with. (A pass over 1.5 GB of float32 took 0.6 to 0.7 of the
+# time that it took with pieces of 8 MiB of which 64 were held, on two busy cores.)
+PIECE_BYTES = 4 << 20
+HELD_BYTES = 16 << 20
 PIECES_AHEAD = 2
 # Buffers that are kept for the next pieces.
 SPARE = 4

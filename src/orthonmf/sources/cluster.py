@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import chain, count
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any
@@ -46,7 +46,7 @@ TASK_BYTES = 256 << 20
 LOADED_TASKS = 4
 # Tasks that are asked for and not yet answered in order, for each thread of the cluster, and at least; those whose answers are as long as
 # their chunks wait in a worker's memory: one for each thread, and some on their way.
-AHEAD, LEAST_AHEAD, HEAVY_AHEAD = 8, 16, 2
+TASKS_AHEAD, LEAST_AHEAD, HEAVY_AHEAD = 8, 16, 2
 # Seconds for which it is believed where chunks lie, while nothing goes wrong.
 BELIEVED_SECONDS = 10.0
 # Chunks that share more than so many times the tasks there are would be computed from each other again and again.
@@ -216,7 +216,7 @@ class Cluster:
         self, function: Callable[..., Any], calls: Sequence[tuple[int, tuple[Any, ...]]], check: Callable[[], None]
     ) -> Iterator[Any]:
         """Without a client: some calls at a time, so that few answers wait, and the time is looked at."""
-        step = AHEAD * (os.cpu_count() or 1)
+        step = TASKS_AHEAD * (os.cpu_count() or 1)
         for start in range(0, len(calls), step):
             some = calls[start : start + step]
             check()
@@ -284,7 +284,7 @@ class _Spread:
 
     def ahead(self, *, heavy: bool) -> int:
         """Tasks that may be asked for and not yet answered."""
-        return self.n_threads + HEAVY_AHEAD if heavy else max(AHEAD * self.n_threads, LEAST_AHEAD)
+        return self.n_threads + HEAVY_AHEAD if heavy else max(TASKS_AHEAD * self.n_threads, LEAST_AHEAD)
 
 
 def _blocks(array: Any, client: Any) -> list[Any]:
@@ -360,9 +360,9 @@ class _Round:
         self._client, self._blocks, self._function, self._calls, self._check = client, blocks, function, calls, check
         self._spread, self._heavy = spread, heavy
         self._name = f"orthonmf-{name}-{uuid4().hex}"
-        self._finished: SimpleQueue[int] = SimpleQueue()
+        self._finished: SimpleQueue[str] = SimpleQueue()
         self._serial = count()
-        self._tasks: dict[int, _Task] = {}
+        self._tasks: dict[str, _Task] = {}
         self._tries = [0] * len(calls)
         self._workers: set[str] | None = None
         self._answered = self._seen = monotonic()
@@ -377,9 +377,13 @@ class _Round:
         try:
             for place in range(len(self._calls)):
                 ends = [end for end in ends if end >= place]
-                while (len(ends) < ahead or not self._tries[place]) and (bundle := next(bundles, None)):
-                    self._submit(bundle)
+                due: list[list[int]] = []
+                asked = self._tries[place] > 0
+                while (len(ends) < ahead or not asked) and (bundle := next(bundles, None)):
+                    due.append(bundle)
                     ends.append(bundle[-1])
+                    asked = asked or place in bundle
+                self._submit(due)
                 while place not in waiting:
                     self._collect(waiting)
                 yield waiting.pop(place)
@@ -388,21 +392,25 @@ class _Round:
                 self._client.cancel([each.future for each in self._tasks.values()])
             self._tasks.clear()
 
-    def _submit(self, places: Iterable[int]) -> None:
-        places = tuple(places)
-        numbers = [self._calls[place][0] for place in places]
-        blocks = [self._blocks[number] for number in numbers]
-        for place in places:
+    def _submit(self, bundles: Sequence[Sequence[int]]) -> None:
+        """Ask for the calls at these places, those of a bundle in one task, and for all tasks in one message."""
+        if not bundles:
+            return
+        numbers = [[self._calls[place][0] for place in places] for places in bundles]
+        blocks = [[self._blocks[number] for number in each] for each in numbers]
+        for place in chain.from_iterable(bundles):
             self._tries[place] += 1
-        if broken := [block for block in blocks if getattr(block, "status", "") == "error"]:
+        if broken := [block for block in chain.from_iterable(blocks) if getattr(block, "status", "") == "error"]:
             self._client.retry(broken)
-        arguments = [_parts(self._calls[place][1], number) for place, number in zip(places, numbers, strict=True)]
-        # A fresh name: under the old one dask knows that it failed.
-        serial = next(self._serial)
-        key = f"{self._name}-{numbers[0]}-{serial}"
-        future = self._client.submit(_guarded, self._function, blocks, arguments, key=key, pure=False, fifo_timeout=0)
-        self._tasks[serial] = _Task(future, places)
-        future.add_done_callback(lambda _: self._finished.put(serial))
+        arguments = [[_parts(self._calls[place][1], self._calls[place][0]) for place in places] for places in bundles]
+        # Fresh names: under the old ones dask knows that they failed.
+        keys = [f"{self._name}-{each[0]}-{next(self._serial)}" for each in numbers]
+        functions = [self._function] * len(keys)
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):  # it is for one task, not for several together
+            futures = self._client.map(_guarded, functions, blocks, arguments, key=keys, pure=False, fifo_timeout=0)
+        for future, places in zip(futures, bundles, strict=True):
+            self._tasks[future.key] = _Task(future, tuple(places))
+            future.add_done_callback(lambda done: self._finished.put(done.key))
 
     def _collect(self, waiting: dict[int, Any]) -> None:
         """Take the answers that have come, or see to it that one comes."""
@@ -415,7 +423,7 @@ class _Round:
             while True:
                 finished.append(self._finished.get_nowait())
         self._check()
-        tasks = [self._tasks.pop(serial) for serial in finished if serial in self._tasks]
+        tasks = [self._tasks.pop(key) for key in finished if key in self._tasks]
         for task, answers in zip(tasks, self._gathered(tasks), strict=True):
             if isinstance(answers, _passing()):
                 self._again(task, answers)
@@ -462,8 +470,7 @@ class _Round:
 
     def _one_by_one(self, task: _Task) -> None:
         """Ask for each chunk of a task for itself."""
-        for place in task.places:
-            self._submit([place])
+        self._submit([[place] for place in task.places])
 
     def _look(self) -> None:
         """See whether there is still somebody to wait for."""

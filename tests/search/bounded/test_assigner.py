@@ -11,6 +11,7 @@ from orthonmf import ONMF
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam
 from orthonmf.engines.dense import DenseEngine
+from orthonmf.search.bounded import assignment
 from orthonmf.search.bounded.assigner import Bounded, ItemCosts
 from orthonmf.search.bounded.assignment import RankedCosts
 from orthonmf.search.bounded.bounds import parse_bounds
@@ -198,3 +199,24 @@ def test_search_goes_on_while_it_gains(seed):
     starts = [random_centers(assigner, problem.X, model.n_components, restart) for restart in range(8)]
     best = min(end.cost for end in map(assigner.alternate, starts) if end is not None)
     assert model.reconstruction_err_**2 <= best * (1 + 2e-6)
+
+
+class TestManyItems:
+    def test_items_near_a_border_find_what_all_do(self, monkeypatch):
+        X = np.random.default_rng(0).gamma(1.0, size=(24_000, 3))
+        assigner = assigner_of(X, "none", n_components=4, capacity=6300)
+        costs = ItemCosts(assigner.engine, assigner.distortion, random_centers(assigner, X, 4, 0))
+        bounds = np.ones(4, dtype=int), np.full(4, 6300)
+        found, few = [], assignment._repaired_among_few
+
+        def noted(*given):
+            found.append(few(*given))
+            return found[-1]
+
+        monkeypatch.setattr(assignment, "_repaired_among_few", noted)
+        labels, prices = assignment.draft(costs, *bounds)
+        assert found[0] is not None
+        assert np.count_nonzero(labels != costs.two_cheapest(np.zeros(4))[0]) > 100
+        held = assignment.certify(costs.every, *bounds, labels=labels, prices=prices)
+        assert held.relative_gap < 1e-12
+        assert_allclose(held.cost, assignment.transport(costs.every, *bounds).cost, rtol=1e-12)

@@ -45,7 +45,7 @@ def test_ranking_and_slacks_are_the_same_numbers(seed, ties):
     ranked = assignment._ranked(problem, prices)
     for one, other in zip(quick.two_cheapest(prices), ranked, strict=True):
         assert_array_equal(one, other)
-    for one, other in zip(quick.nearest_slacks(*ranked, 5), assignment._nearest_slacks(6, *ranked, 5), strict=True):
+    for one, other in zip(quick.nearest_slacks(*ranked, 5), assignment.nearest_slacks(6, *ranked, 5), strict=True):
         assert_array_equal(one, other)
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from ..._common.typing import Array, Labels
 from ...distortion.base import Distortion
 from ...engines.base import Engine
-from ...passes.hard import Costs, TwoCheapest
+from ...passes.hard import Costs as ItemsCosts
+from ...passes.hard import TwoCheapest
 from ..budget import BUDGET
 from ..partition import FALL_TOL, Keep, Momentum, Partition, centered, forget, labelled_pass, rank_within, steps
-from .assignment import HeldCosts, certify, draft, transport
+from .assignment import COSTS_PER_MOVE, Costs, HeldCosts, certify, draft, nearest_slacks, transport
 from .bounds import Bounds
 
 # A gap that needs no better prices.
@@ -45,7 +46,7 @@ class ItemCosts:
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """Place and costs (rows, n_components) of each block."""
-        for where, found in self.engine.stream(self.distortion, Costs(self.centers)):
+        for where, found in self.engine.stream(self.distortion, ItemsCosts(self.centers)):
             yield where, found.columns["costs"]
 
     def two_cheapest(self, prices: Array) -> tuple[Labels, Labels, Array]:
@@ -53,11 +54,25 @@ class ItemCosts:
         found = self.engine.run(self.distortion, TwoCheapest(self.centers, prices)).columns
         return found["labels"], found["runner"], found["slack"]
 
-    def held(self) -> ItemCosts | Array:
-        """The costs as an array, where they are few."""
-        if self.n_items * self.n_components > BUDGET.held_costs:
-            return self
-        return self.engine.run(self.distortion, Costs(self.centers)).columns["costs"]
+    def nearest_slacks(self, labels: Labels, runner: Labels, slack: Array, size: int) -> tuple[Array, Array]:
+        """Of the items between every two components: how many up to ``size``, and the most slack of those."""
+        return nearest_slacks(self.n_components, labels, runner, slack, size)
+
+    @property
+    def moves_per_pass(self) -> float:
+        """Items that are moved one by one in the time of a Newton step, which reads all costs."""
+        return self.n_items * self.n_components / COSTS_PER_MOVE
+
+    def taken(self, index: Labels) -> HeldCosts:
+        """The costs of some items, held as an array; where those of all are rounded to float32, these are not."""
+        few = replace(self, engine=self.engine.select(index))
+        return HeldCosts(few.every, self.engine.team.check)
+
+    @property
+    def every(self) -> Array:
+        """All of them, (n_items, n_components)."""
+        found: Array = self.engine.run(self.distortion, ItemsCosts(self.centers)).columns["costs"]
+        return found
 
 
 @dataclass(frozen=True)
@@ -83,6 +98,11 @@ class _Tiers:
     def offsets(self) -> Array:
         """What a place of each tier costs."""
         return np.array([-1.0, 0.0, 1.0]) * self.bounds.penalty if self.bounds.soft else np.zeros(1)
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns."""
+        return len(self.bounds.upper) * len(self.offsets)
 
     @property
     def limits(self) -> tuple[Labels, Labels]:
@@ -177,17 +197,21 @@ class Bounded:
         """The bounds as columns."""
         return _Tiers(self.bounds, np.full(len(self.bounds.upper), self.least_size), self.engine.n_items)
 
-    def _costs(self, centers: Array) -> _TieredCosts | ItemCosts | HeldCosts:
-        costs = ItemCosts(self.engine, self.distortion, centers)
-        held = costs.held()
-        if isinstance(held, ItemCosts):
-            return _TieredCosts(held, self.tiers) if self.bounds.soft else held
-        columns, check = self.tiers.columns(held), self.engine.team.check
-        if self.engine.compiles and columns.size <= BUDGET.compiled_costs:
-            from .compiled import CompiledCosts
+    @property
+    def _kinds(self) -> tuple[type[ItemCosts], type[HeldCosts], int]:
+        """Costs that are computed whenever they are read, costs that are held, and how many may be held; compiled where numba is there."""
+        if not self.engine.compiles:
+            return ItemCosts, HeldCosts, BUDGET.held_costs
+        from .compiled import CompiledCosts, CompiledItemCosts
 
-            return CompiledCosts(columns, check)
-        return HeldCosts(columns, check)
+        return CompiledItemCosts, CompiledCosts, BUDGET.compiled_costs
+
+    def _costs(self, centers: Array) -> Costs:
+        read, held, most = self._kinds
+        costs, tiers = read(self.engine, self.distortion, centers), self.tiers
+        if costs.n_items * tiers.n_columns <= most:
+            return held(tiers.columns(costs.every), self.engine.team.check)
+        return _TieredCosts(costs, tiers) if self.bounds.soft else costs
 
     def assign(self, centers: Array, prices: Array | None) -> tuple[Labels, Array]:
         """Labels of the best assignment at costs ω d, and the prices that prove it."""
@@ -298,7 +322,7 @@ class Bounded:
             found = self._relative_gap(costs, columns, start)
         return found
 
-    def _relative_gap(self, costs: _TieredCosts | ItemCosts | HeldCosts, columns: Labels, prices: Array) -> float:
+    def _relative_gap(self, costs: Costs, columns: Labels, prices: Array) -> float:
         found = certify(costs, *self.tiers.limits, labels=columns, prices=prices)
         # Places that are worth a penalty count as their distance alone.
         cost = found.cost + (self.bounds.penalty * float(self.bounds.lower.sum()) if self.bounds.soft else 0.0)

@@ -26,7 +26,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..._common.typing import Array, Labels
 from ...exceptions import InfeasibleCapacityError, IntegrityError, InvalidInputError
 
-__all__ = ["Assignment", "Costs", "Nearest", "certify", "draft", "nearest", "transport"]
+__all__ = ["COSTS_PER_MOVE", "Assignment", "Costs", "HeldCosts", "Nearest", "certify", "draft", "nearest", "transport"]
 
 Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -50,8 +50,6 @@ COSTS_PER_MOVE = 65536
 FAR_OUT, SAMPLE_MOVES = 1 / 16, 8
 # On few items it is the number of steps, not of costs, that takes time: fewer items out of place than this are moved one by one.
 NEWTON_MOVES = 8
-# With compiled loops a move takes 4 µs and 10 ns for each item of its component, a Newton step 0.4 ms and 2 ns for each cost.
-QUICK_MOVES = 96
 # The share of the items out of place that a Newton step has to leave at most.
 PROGRESS = 0.7
 # Items of the pool for each component, and for each item out of place; most costs added at once (32 MiB).
@@ -85,16 +83,20 @@ class RankedCosts(Costs, Protocol):
     def two_cheapest(self, prices: Array) -> tuple[Labels, Labels, Array]:
         """Of every item the component where cost and price are least, the next, and what that costs more."""
 
+    def nearest_slacks(self, labels: Labels, runner: Labels, slack: Array, size: int) -> tuple[Array, Array]:
+        """Of the items between every two components: how many up to ``size``, and the most slack of those."""
+
+    def taken(self, index: Labels) -> Costs:
+        """The costs of some items, to rounding."""
+
+    @property
+    def moves_per_pass(self) -> float:
+        """Items that are moved one by one in the time of a Newton step, which reads all costs."""
+
 
 @runtime_checkable
 class QuickCosts(RankedCosts, Protocol):
     """Costs that have loops of their own for what takes longest."""
-
-    def taken(self, index: Labels) -> Self:
-        """The costs of some items."""
-
-    def nearest_slacks(self, labels: Labels, runner: Labels, slack: Array, size: int) -> tuple[Array, Array]:
-        """Of the items between every two components: how many up to ``size``, and the most slack of those."""
 
     def repaired(self, labels: Labels, flow: Counts, excess: Counts, bounds: tuple[Counts, Counts]) -> Array:
         """Send the items out of place along shortest paths, in place; then what arcs between components weigh, (k, k)."""
@@ -250,7 +252,7 @@ class _Problem:
     @property
     def moves_per_pass(self) -> float:
         """Items that are moved one by one in the time of a Newton step, which reads all costs."""
-        return self.n * self.k / COSTS_PER_MOVE if self.quick is None else QUICK_MOVES
+        return self.n * self.k / COSTS_PER_MOVE if self.ranked is None else self.ranked.moves_per_pass
 
     @property
     def few_moves(self) -> float:
@@ -276,12 +278,16 @@ class _Problem:
             rows[inside] = block[index[inside] - where.start]
         return rows
 
+    def taken(self, index: Labels) -> Costs:
+        """The same, held as an array."""
+        return HeldCosts(self.take(index)) if self.ranked is None else self.ranked.taken(index)
+
     def count(self, labels: Labels) -> Counts:
         return np.bincount(labels, minlength=self.k).astype(np.int64)
 
 
 def _problem(costs: ArrayLike | Costs, lower: ArrayLike, upper: ArrayLike) -> _Problem:
-    table = costs if isinstance(costs, Costs) else _as_costs(np.asarray(costs))
+    table = cast(Costs, costs) if hasattr(costs, "blocks") else _as_costs(np.asarray(costs))
     n, k = table.n_items, table.n_components
     low, high = np.asarray(lower, dtype=np.int64), np.asarray(upper, dtype=np.int64)
     if low.shape != (k,) or high.shape != (k,):
@@ -294,8 +300,9 @@ def _problem(costs: ArrayLike | Costs, lower: ArrayLike, upper: ArrayLike) -> _P
         raise InfeasibleCapacityError(f"upper bounds leave {missing} of {n} items without a place; raise them.")
     if (missing := low.sum() - n) > 0:
         raise InfeasibleCapacityError(f"lower bounds ask for {missing} more than {n} items; lower them.")
-    ranked = table if isinstance(table, RankedCosts) else None
-    return _Problem(table, low, high, n, k, ranked, table if isinstance(table, QuickCosts) else None)
+    # Asked for by one name each: to compare a protocol takes as long as to rank a hundred items.
+    ranked = cast(RankedCosts, table) if hasattr(table, "two_cheapest") else None
+    return _Problem(table, low, high, n, k, ranked, cast(QuickCosts, table) if hasattr(table, "repaired") else None)
 
 
 def _as_costs(array: Array) -> HeldCosts:
@@ -448,9 +455,7 @@ def _sampled_prices(problem: _Problem) -> Array:
     size = min(max(SAMPLE, n // SAMPLING), POOL_COSTS // problem.k)
     chosen = np.sort(np.random.default_rng(0).choice(n, size, replace=False, shuffle=False))
     lower, upper = problem.lower * size // n, -(-problem.upper * size // n)
-    if problem.quick is not None:
-        return draft(problem.quick.taken(chosen), lower, upper)[1]
-    return transport(problem.take(chosen), lower, upper).prices
+    return draft(problem.taken(chosen), lower, upper)[1]
 
 
 def _newton(problem: _Problem, survey: _Survey) -> Array:
@@ -474,13 +479,13 @@ def _newton(problem: _Problem, survey: _Survey) -> Array:
 def _densities(problem: _Problem, survey: _Survey, size: int) -> Array:
     """Items per unit of price at the border of every two components, from the ``size`` nearest; (k, k)."""
     between = survey.labels, survey.runner, survey.slack, size
-    count, reach = _nearest_slacks(problem.k, *between) if problem.quick is None else problem.quick.nearest_slacks(*between)
+    count, reach = nearest_slacks(problem.k, *between) if problem.ranked is None else problem.ranked.nearest_slacks(*between)
     density = count / np.maximum(2 * reach, TINY)
     np.fill_diagonal(density, 0.0)  # tied items that were given to their runner-up
     return density + density.T
 
 
-def _nearest_slacks(k: int, labels: Labels, runner: Labels, slack: Array, size: int) -> tuple[Array, Array]:
+def nearest_slacks(k: int, labels: Labels, runner: Labels, slack: Array, size: int) -> tuple[Array, Array]:
     """Of the items between every two components: how many up to ``size``, and the most slack of those; (k, k), the lower one first."""
     count, reach = np.zeros((2, k, k))
     pair = np.minimum(labels, runner) * k + np.maximum(labels, runner)
@@ -648,8 +653,9 @@ def _repair(problem: _Problem, survey: _Survey) -> tuple[Labels, Array]:
         return survey.labels, survey.prices
     if problem.quick is not None:
         weight = problem.quick.repaired(survey.labels, flow, excess, (problem.lower, problem.upper))
-        dist, _ = _relax(_residual(problem, weight, flow), np.zeros(problem.k + 1))
-        return survey.labels, dist[-1] - dist[:-1]
+        return survey.labels, _prices_near(_residual(problem, weight, flow), survey.prices)
+    if problem.ranked is not None and problem.n > BLOCK and (found := _repaired_among_few(problem, problem.ranked, survey)) is not None:
+        return found
     pool = _Pool(problem, survey.labels, survey.prices[:, None] - survey.prices)
     size = max(POOL * problem.k, POOL_PER_MOVE * survey.misplaced)
     if problem.n <= min(size, BLOCK):
@@ -661,8 +667,52 @@ def _repair(problem: _Problem, survey: _Survey) -> tuple[Labels, Array]:
         dist, rounds = _relax(graph, np.where(excess > 0, 0.0, np.inf))
         sink = int(np.where(excess < 0, dist, np.inf).argmin())
         _follow(pool, _walk(graph, rounds, sink), graph + dist[:, None] <= dist, flow, excess)
-    dist, _ = _relax(pool.graph(flow), np.zeros(problem.k + 1))
-    return pool.labels, dist[-1] - dist[:-1]
+    return pool.labels, _prices_near(pool.graph(flow), survey.prices)
+
+
+def _prices_near(graph: Array, prices: Array) -> Array:
+    """Prices that agree with all lengths of the residual graph, as near to the given ones as they allow."""
+    dist, _ = _relax(graph, np.append(-prices, 0.0))
+    return dist[-1] - dist[:-1]
+
+
+def _repaired_among_few(problem: _Problem, costs: RankedCosts, survey: _Survey) -> tuple[Labels, Array] | None:
+    """The same from the items near a border, and those that the prices found tempt away; all others stay where they are.
+
+    None where that takes a large share of the items.
+    """
+    near, beyond = _near_borders(problem, survey)
+    while len(near) < problem.n // 2 and len(near) * problem.k <= POOL_COSTS:
+        staying = problem.count(survey.labels) - problem.count(survey.labels[near])
+        if (staying > problem.upper).any():
+            return None
+        few = _problem(costs.taken(near), problem.lower - staying, problem.upper - staying)
+        found, _ = _drafted(few, survey.prices)
+        labels = survey.labels.copy()
+        labels[near] = found
+        prices = _prices_near(_residual(problem, _margins(few, found), problem.count(labels)), survey.prices)
+        rise = prices - survey.prices
+        if (rise - rise.min() <= beyond).all():
+            return labels, prices
+        tempted = np.setdiff1d(np.flatnonzero(costs.two_cheapest(prices)[0] != labels), near)
+        if not tempted.size:
+            return labels, prices
+        near = np.union1d(near, tempted)
+    return None
+
+
+def _near_borders(problem: _Problem, survey: _Survey) -> tuple[Labels, Array]:
+    """Of each component the items of least slack that leave it first and that join it first; and the least slack of the others, (k,)."""
+    size = max(POOL, POOL_PER_MOVE * survey.misplaced // problem.k)
+    chosen = np.zeros(problem.n, dtype=bool)
+    for j, excess in enumerate(survey.excess[:-1]):
+        for side, going in ((survey.labels, excess), (survey.runner, -excess)):
+            mine = np.flatnonzero(side == j)
+            chosen[mine[_smallest(survey.slack[mine], size + 2 * max(int(going), 0))[0]]] = True
+    others = ~chosen
+    beyond = np.full(problem.k, np.inf)
+    np.minimum.at(beyond, survey.labels[others], survey.slack[others])
+    return np.flatnonzero(chosen), beyond
 
 
 def _cancel(problem: _Problem, labels: Labels, weight: Array) -> None:

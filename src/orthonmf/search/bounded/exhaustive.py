@@ -8,8 +8,11 @@ from ..._common.typing import Array
 from ...distortion.base import Moving
 from ...engines.base import Engine
 from ...passes.hard import Weights
-from ..partition import Partition, centered, item_points
+from ..partition import Partition, all_known, centered
 from .assigner import Bounded
+
+# For the best centres, which are far from where they begin; a pass over so few items is quick.
+CENTER_PASSES = 1000
 
 
 def best_of_all(engine: Engine, distortion: Moving, assigner: Bounded) -> Partition:
@@ -33,7 +36,7 @@ def best_of_all(engine: Engine, distortion: Moving, assigner: Bounded) -> Partit
     for j, taken in enumerate(chosen[::-1]):
         labels[members[taken[rest]]] = j
         rest -= taken[rest]
-    return centered(engine, distortion, labels, np.repeat(distortion.origin, len(chosen), axis=0))
+    return centered(engine, distortion, labels, np.repeat(distortion.origin, len(chosen), axis=0), max_passes=CENTER_PASSES)
 
 
 def _charges(assigner: Bounded, n_items: int) -> Array:
@@ -48,7 +51,7 @@ def _charges(assigner: Bounded, n_items: int) -> Array:
 
 def _subset_costs(engine: Engine, distortion: Moving, members: Array) -> Array:
     """The cost of every subset (a row of ``members``) as one component."""
-    points = item_points(engine, distortion, np.arange(engine.n_items))
+    points = all_known(engine, distortion)
     if distortion.turnable:  # in coordinates of their own span, of which items have no more than their number
         points = np.asarray(np.linalg.qr(points.T, mode="r")).T
     weight = engine.run(distortion, Weights()).columns["weight"]
