@@ -237,6 +237,7 @@ def large(table: Table) -> None:
 PARTS: dict[str, tuple[tuple[Column, ...], Callable[[Table], None]]] = {
     "passes": (PASSES, passes),
     "fits": (FITS, fits),
+    "bounds": (FITS, bounds),
     "sparse": (FITS, sparse),
     "large": (FITS, large),
 }
