@@ -20,6 +20,19 @@ def timed(call: Callable[[], Value]) -> tuple[Value, float]:
     return value, time.perf_counter() - start
 
 
+def processor_timed(call: Callable[[], Value]) -> tuple[Value, float]:
+    """What a call returns, and its seconds of the processor, on all threads."""
+    start = time.process_time()
+    value = call()
+    return value, time.process_time() - start
+
+
+def least_processor_seconds(call: Callable[[], object], *, repeats: int = REPEATS) -> float:
+    """The least seconds of the processor of ``repeats`` calls after a warm-up: where the machine is busy."""
+    call()
+    return min(processor_timed(call)[1] for _ in range(repeats))
+
+
 def median_seconds(call: Callable[[], object], *, repeats: int = REPEATS) -> float:
     """Median of ``repeats`` calls after a warm-up."""
     call()

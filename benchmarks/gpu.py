@@ -3,7 +3,8 @@
 Run ``python -m benchmarks gpu`` on a machine with an NVIDIA GPU of 80 GB or more (four minutes; ``--parts`` names some). Data are drawn on
 the device: gamma centres and exponential noise in float32. A pass is a median of five after a warm-up, as the engine runs it, with its
 totals brought to this process; beside it are reading X (a sum) and the same pass as plain tensors, and how far its sums are from those in
-float64. A fit is a median of five after one, certificate included.
+float64. A fit is a median of five after one, certificate included; those of sparse documents, of data larger than the device and under
+bounds are one after one.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from orthonmf.engines import torch as torch_engine
 from orthonmf.engines.base import Engine, doubled
 from orthonmf.engines.tensors import Tensor
 from orthonmf.engines.torch import TorchEngine
+from orthonmf.engines.torch_sparse import TorchSparseEngine, checked
 from orthonmf.passes.hard import Labelled, Nearest
 from orthonmf.passes.soft import Gibbs
 from orthonmf.passes.state import State
@@ -175,6 +177,42 @@ def bounds(table: Table) -> None:
     fit("1e6 × 64, k = 20, means, at most 5.5 %", X, table, n_components=20, scaling="none", capacity=0.055, repeats=1)
 
 
+def documents(n_samples: int, n_words: int, n_drawn: int, n_topics: int, *, seed: int = 0) -> torch.Tensor:
+    """Counts of words, of which every topic prefers some of its own, drawn on the device: sparse rows, 1 + log(count)."""
+    generator = torch.Generator("cuda").manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    topics = rng.gamma(0.3, 1.0, (n_topics, n_words)) / np.arange(10, n_words + 10)
+    ends = torch.tensor(topics / topics.sum(axis=1, keepdims=True), device="cuda").cumsum(1)
+    labels = torch.randint(n_topics, (n_samples,), generator=generator, device="cuda")
+    places = []
+    for topic in range(n_topics):
+        some = torch.nonzero(labels == topic)
+        drawn = torch.searchsorted(ends[topic], torch.rand((len(some), n_drawn), generator=generator, device="cuda", dtype=torch.float64))
+        places.append((some * n_words + drawn.clamp_(max=n_words - 1)).ravel())
+    place, counts = torch.unique(torch.cat(places), return_counts=True)
+    borders = torch.searchsorted(place, torch.arange(n_samples + 1, device="cuda") * n_words)
+    return torch.sparse_csr_tensor(borders, place % n_words, 1 + counts.float().log(), size=(n_samples, n_words))
+
+
+def sparse(table: Table) -> None:
+    """Whole fits of sparse rows on the device."""
+    X = documents(500_000, 50_000, 96, 50)
+    print(f"    {X._nnz()} entries", flush=True)
+    sparse_passes(X, 50)
+    for kind, scaling in (("lines", "item"), ("means", "none")):
+        fit(f"5e5 × 5e4 sparse, k = 50, {kind}", X, table, repeats=1, n_components=50, scaling=scaling)
+
+
+def sparse_passes(X: torch.Tensor, n_components: int) -> None:
+    """A line for every pass over sparse rows, and whether its sums have the same bits again."""
+    with ThreadTeam(1) as team:
+        engine = TorchSparseEngine.of(checked(X, "ONMF"), None, None, 0, team)
+        for name, frame, work in works(engine, n_components):
+            one, other = (engine.run(frame, work).total for _ in range(2))
+            seconds = median_seconds(lambda f=frame, w=work: engine.run(f, w))
+            print(f"    {name}: {seconds * 1e3:.1f} ms, the same bits again: {np.array_equal(one.sums, other.sums)}", flush=True)
+
+
 def large(table: Table) -> None:
     """1e8 items, on the device; and in this process, from where they are streamed."""
     X = draw(100_000_000, 64, 20)
@@ -199,6 +237,8 @@ def large(table: Table) -> None:
 PARTS: dict[str, tuple[tuple[Column, ...], Callable[[Table], None]]] = {
     "passes": (PASSES, passes),
     "fits": (FITS, fits),
+    "bounds": (FITS, bounds),
+    "sparse": (FITS, sparse),
     "large": (FITS, large),
 }
 

@@ -2,7 +2,9 @@
 
 Run ``python -m benchmarks passes`` on a quiet machine (five minutes); ``--n 100000`` is a quick look. Data are those of ``scaling``:
 float32, 64 dimensions, 20 components. A pass is a median of five; an iteration of k-means (Lloyd) is the difference between fits of 12
-and of 2 iterations. The memory's speed is that of a maximum over X, the processor's that of the product of X with the centres.
+and of 2 iterations.
+The memory's speed is that of a maximum over X, the processor's that of the product of X with the centres. ``--processor`` measures passes
+in a way that others on the machine disturb less.
 """
 
 from __future__ import annotations
@@ -32,9 +34,11 @@ from orthonmf.search.partition import item_points
 
 from . import scaling
 from ._table import Column, Table
-from ._timing import machine, median_seconds, timed
+from ._timing import least_processor_seconds, machine, median_seconds, timed
 
 BLOCK, SEEDS = 4096, 5
+# Seconds of a call.
+Clock = Callable[[Callable[[], object]], float]
 PASSES = (
     Column("pass", 22),
     Column("engine", 8),
@@ -57,13 +61,13 @@ FITS = (
 )
 
 
-def lloyd_seconds(X: Array) -> float:
+def lloyd_seconds(X: Array, clock: Clock = median_seconds) -> float:
     """One iteration of k-means."""
 
     def fit(iterations: int) -> KMeans:
         return KMeans(scaling.COMPONENTS, init=X[: scaling.COMPONENTS], n_init=1, max_iter=iterations, tol=0).fit(X)
 
-    few, many = (median_seconds(lambda n=n: fit(n)) for n in (2, 12))
+    few, many = (clock(lambda n=n: fit(n)) for n in (2, 12))
     return (many - few) / (fit(12).n_iter_ - fit(2).n_iter_)
 
 
@@ -83,23 +87,23 @@ def works(engine: Engine, scaling_: str) -> Iterator[tuple[str, Callable[[], obj
         yield "single moves, lines", lambda: engine.run(frame, moves, labels), 1
 
 
-def passes(X: Array, threads: int, table: Table) -> None:
+def passes(X: Array, threads: int, table: Table, clock: Clock = median_seconds) -> None:
     """A row for every pass of every engine."""
     size, products = X.nbytes / 1e9, 2 * X.size * scaling.COMPONENTS / 1e9
     with threadpool_limits(threads):
-        lloyd = lloyd_seconds(X)
+        lloyd = lloyd_seconds(X, clock)
     centers = np.ascontiguousarray(X[: scaling.COMPONENTS])
     with ThreadTeam(threads) as team:
         blocks = [X[start : start + BLOCK] for start in range(0, len(X), BLOCK)]
-        memory = size / median_seconds(lambda: list(team.map(np.max, blocks)))
-        gemm = products / median_seconds(lambda: list(team.map(lambda block: centers @ block.T, blocks)))
+        memory = size / clock(lambda: list(team.map(np.max, blocks)))
+        gemm = products / clock(lambda: list(team.map(lambda block: centers @ block.T, blocks)))
         print(f"{threads} threads: reads {memory:.1f} GB/s, multiplies {gemm:.0f} GFLOP/s, Lloyd {lloyd * 1e3:.1f} ms", flush=True)
         for name in ("compiled", "dense"):
             if available(name):
                 engine = engine_class(name).of(X, None, None, 0, team)
                 for scaling_ in ("item", "none"):
                     for title, work, count in works(engine, scaling_):
-                        seconds = median_seconds(work)
+                        seconds = clock(work)
                         read, multiplied = size / seconds, count * products / seconds
                         table.row(title, name, threads, seconds * 1e3, seconds / lloyd, read, read / memory, multiplied, multiplied / gemm)
 
@@ -146,12 +150,18 @@ def main() -> None:
     """Print both tables, with one thread and with all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks passes")
     parser.add_argument("--n", type=int, default=1_000_000, help="items")
+    parser.add_argument("--processor", action="store_true", help="passes alone, by the least seconds of the processor, on one thread")
     parser.add_argument("--markdown", action="store_true", help="print tables for the documentation")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     X = scaling.draw(arguments.n)
     ONMF(scaling.COMPONENTS).fit(X[:5000])  # what is imported and compiled on first use
     print(f"{machine()}\n")
+    if arguments.processor:
+        table = Table(PASSES, arguments.markdown)
+        table.header()
+        passes(X, 1, table, least_processor_seconds)
+        return
     for threads in sorted({1, n_cores()}):
         table = Table(PASSES, arguments.markdown)
         table.header()

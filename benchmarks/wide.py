@@ -3,8 +3,9 @@
 Run ``python -m benchmarks wide [--parts documents docstrings many]`` on a quiet machine (two minutes). Documents: 30 000 counts of 20 000
 words, 1.2 million entries, 50 topics. Docstrings: those of the functions and classes of five installed packages, 1507 of them, tf-idf of
 2065 words, 20 components; as a sparse matrix and as an array. Many: 100 000 items of 64 float32 features in 300 groups. Ours is the
-median of three fits after a first one, k-means that of seeds 0 to 4. Errors are relative, of the best centres for the labels that were
-found: of means, and of lines.
+median of three fits after a first one, k-means that of seeds 0 to 4, on the same form of the items. Errors are relative, of the best
+centres for the labels that were found: of means, and of lines. ``--processor`` counts seconds of the processor, which
+others on the machine disturb less.
 """
 
 from __future__ import annotations
@@ -22,18 +23,21 @@ import numpy as np
 from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.feature_extraction.text import TfidfVectorizer
+from threadpoolctl import threadpool_limits
 
 from orthonmf import ONMF
 from orthonmf._common.typing import Labels
 
 from . import scaling
 from ._table import Column, Table
-from ._timing import machine, timed
+from ._timing import machine, processor_timed, timed
 from .peers import documents, lines_error, means_error
 
 PACKAGES = ("numpy", "scipy", "sklearn", "pandas", "matplotlib")
 LEAST_LETTERS, N_DOCSTRINGS, N_WORDS = 400, 1507, 2065
 SEEDS, REPEATS = 5, 3
+# What times a call.
+Clock = Callable[[Callable[[], Labels]], tuple[Labels, float]]
 COLUMNS = (
     Column("method", 24),
     Column("s, median", 9, ".2f"),
@@ -69,17 +73,16 @@ def _said_in(package: str) -> Iterator[str]:
                 yield text
 
 
-def _rows(k: int, n_init: int, **ways: Any) -> Iterator[tuple[Any, ...]]:
-    """Rows of a table: k-means on the first of some forms of the same items, and ours on all of them."""
-    X = next(iter(ways.values()))
-    KMeans(k, n_init=1, random_state=0).fit(X)
-    runs = [timed(lambda seed=seed: KMeans(k, n_init=n_init, random_state=seed).fit(X).labels_) for seed in range(SEEDS)]
-    theirs = statistics.median(seconds for _, seconds in runs)
-    yield _row(f"KMeans, n_init={n_init}", X, k, runs, theirs)
-    for name, given in ways.items():
+def _rows(clock: Clock, k: int, n_init: int, **ways: Any) -> Iterator[tuple[Any, ...]]:
+    """Rows of a table: k-means and ours on some forms of the same items."""
+    for name, X in ways.items():
+        KMeans(k, n_init=1, random_state=0).fit(X)
+        runs = [clock(lambda seed=seed, X=X: KMeans(k, n_init=n_init, random_state=seed).fit(X).labels_) for seed in range(SEEDS)]
+        theirs = statistics.median(seconds for _, seconds in runs)
+        yield _row(f"KMeans, n_init={n_init}, {name}", X, k, runs, theirs)
         for title, how in (("means", "none"), ("lines", "item")):
-            ONMF(k, scaling=how).fit(given)
-            runs = [timed(lambda given=given, how=how: ONMF(k, scaling=how).fit(given).labels_) for _ in range(REPEATS)]
+            ONMF(k, scaling=how).fit(X)
+            runs = [clock(lambda X=X, how=how: ONMF(k, scaling=how).fit(X).labels_) for _ in range(REPEATS)]
             yield _row(f"ONMF, {title}, {name}", X, k, runs, theirs)
 
 
@@ -89,20 +92,20 @@ def _row(method: str, X: Any, k: int, runs: list[tuple[Labels, float]], theirs: 
     return method, seconds, seconds / theirs, min(means), max(means), min(lines_error(X, labels, k) for labels, _ in runs)
 
 
-def _documents() -> Iterator[tuple[Any, ...]]:
-    return _rows(50, 1, sparse=documents(30_000, 20_000, topics=50, length=40, own_words=150))
+def _documents(clock: Clock) -> Iterator[tuple[Any, ...]]:
+    return _rows(clock, 50, 1, sparse=documents(30_000, 20_000, topics=50, length=40, own_words=150))
 
 
-def _docstrings() -> Iterator[tuple[Any, ...]]:
+def _docstrings(clock: Clock) -> Iterator[tuple[Any, ...]]:
     X = docstrings()
-    return _rows(20, 10, sparse=X, dense=X.toarray())
+    return _rows(clock, 20, 10, sparse=X, dense=X.toarray())
 
 
-def _many() -> Iterator[tuple[Any, ...]]:
-    return _rows(300, 1, dense=scaling.draw(100_000, 300))
+def _many(clock: Clock) -> Iterator[tuple[Any, ...]]:
+    return _rows(clock, 300, 1, dense=scaling.draw(100_000, 300))
 
 
-PARTS: dict[str, tuple[str, Callable[[], Iterator[tuple[Any, ...]]]]] = {
+PARTS: dict[str, tuple[str, Callable[[Clock], Iterator[tuple[Any, ...]]]]] = {
     "documents": ("30 000 × 20 000, float32, sparse, 50 components", _documents),
     "docstrings": ("1507 × 2065, tf-idf, 20 components", _docstrings),
     "many": ("100 000 × 64, float32, dense, 300 components", _many),
@@ -114,17 +117,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks wide")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--markdown", action="store_true", help="print tables for the documentation")
+    parser.add_argument("--processor", action="store_true", help="seconds of the processor, of all threads together")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     print(f"{machine()}\n")
-    for part in options.parts:
-        title, rows = PARTS[part]
-        print(title + "\n")
-        table = Table(COLUMNS, options.markdown)
-        table.header()
-        for row in rows():
-            table.row(*row)
-        print()
+    with threadpool_limits(1 if options.processor else None):
+        for part in options.parts:
+            title, rows = PARTS[part]
+            print(title + "\n")
+            table = Table(COLUMNS, options.markdown)
+            table.header()
+            for row in rows(processor_timed if options.processor else timed):
+                table.row(*row)
+            print()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,11 @@ matplotlib = pytest.importorskip("matplotlib")
 
 # The modules that users import from; all others may change without notice.
 PUBLIC = ("", "baselines", "datasets", "exceptions", "io", "metrics", "pl", "plot", "report", "tl")
+# Modules for GPUs, and what they import: without it there is nothing to run.
+ON_GPU = {
+    **{f"orthonmf.engines.{name}": "torch" for name in ("streamed", "tensors", "torch", "torch_sparse")},
+    **{f"orthonmf.engines.{name}": "triton" for name in ("fused", "hopper", "triton")},
+}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -52,6 +57,8 @@ def test_every_public_name_has_an_example():
 
 @pytest.mark.parametrize("name", modules())
 def test_examples_run(name):
+    if name in ON_GPU:
+        pytest.importorskip(ON_GPU[name])
     matplotlib.use("Agg")
     module = importlib.import_module(name)
     finder, said = doctest.DocTestFinder(exclude_empty=True), []

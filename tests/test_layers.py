@@ -18,7 +18,7 @@ FLOORS = [
     {"distortion"},
     {"passes.audit", "passes.critical", "passes.hard", "passes.moves", "passes.priced", "passes.samples", "passes.several", "passes.soft"},
     {"passes.swaps"},
-    {"engines.compiled", "engines.fused", "engines.torch"},
+    {"engines.compiled", "engines.fused", "engines.torch", "engines.torch_sparse"},
     {"search"},
     {"model"},
     {"estimator", "metrics", "datasets", "io"},

@@ -255,6 +255,25 @@ def check_moves(named, seed, share, same):
                 assert_allclose(said, found, atol=slack)
 
 
+@pytest.mark.parametrize("scaling", ["item", "none"])
+@pytest.mark.parametrize("seed", range(3))
+def test_exact_moves_of_squares(scaling, seed):
+    # Of means exactly; of lines at the scales that items have now, which is no less for joining and no more for leaving.
+    engine, labels = build(partly(seed, n=15, share=0.3)), np.arange(15) % 3
+    distortion, items = framed(engine, ("frobenius", scaling))
+    part = centered(engine, distortion, labels, np.repeat(distortion.origin, 3, axis=0), max_passes=10_000)
+    known, cost = all_known(engine, distortion), part.stats.cost
+    distance = distortion.pairs(items, part.centers).distance
+    leave, join = distortion.exact_moves(known, items.weight, items.weight, labels, distance)
+    for i, j in np.ndindex(15, 3):
+        mine, one = labels == j, np.arange(15) == i
+        chosen = mine & ~one if mine[i] else mine | one
+        gap = (cost[j] - leave[i] if mine[i] else cost[j] + join[j, i]) - distortion.least_cost(known[chosen], items.weight[chosen])
+        assert gap >= -1e-6 * cost.sum()
+        if scaling == "none":
+            assert_allclose(gap, 0, atol=1e-7 * cost.sum())
+
+
 def test_what_no_item_of_a_component_has_is_as_the_reference(named):
     X = np.array([[1.0, 3.0, np.nan], [2.0, 6.5, np.nan], [4.0, 4.0, 2.0]])
     engine = build(X)

@@ -26,7 +26,7 @@ from orthonmf.passes.raw import Energy, Keys
 from orthonmf.search.refine import equal_items
 
 ROUNDING = {np.float64: 1e-13, np.float32: 1e-5}  # sums of some hundred terms of size one
-KINDS = tuple(name for name in ENGINES if name not in ("dask", "torch"))  # whose rows are arrays of this process
+KINDS = tuple(name for name in ENGINES if name not in ("dask", "torch", "torch-sparse"))  # whose rows are arrays of this process
 
 
 @dataclass(frozen=True)

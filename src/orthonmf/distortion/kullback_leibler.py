@@ -80,7 +80,7 @@ class CountMeans(Splitting, Moving):
 
     def _away(self, raw: RawRows, scale: Array) -> Array:
         """D(x ‖ scale · g)."""
-        return as_counts(raw).divergence(scale, np.zeros(len(raw), dtype=np.intp), self.ref[None], self._least)
+        return as_counts(raw).divergence(scale, np.zeros(len(raw), dtype=np.intp, like=scale), self.ref[None], self._least)
 
     def points(self, items: Items, index: Any) -> Array:
         return np.sqrt(2 * np.atleast_2d(items.rows.take(index)))

@@ -17,7 +17,10 @@ REGISTRY = {
     "masked": "orthonmf.engines.masked:MaskedEngine",
     "sparse": "orthonmf.engines.sparse:SparseEngine",
     "torch": "orthonmf.engines.torch:TorchEngine",
+    "torch-sparse": "orthonmf.engines.torch_sparse:TorchSparseEngine",
 }
+#: Of a name that means dense items the engine for sparse ones.
+SPARSE = {"torch": "torch-sparse"}
 
 
 def engine_class(name: str) -> type[Engine]:
@@ -36,4 +39,4 @@ def available(name: str) -> bool:
     return True
 
 
-__all__ = ["REGISTRY", "Engine", "ThreadTeam", "available", "engine_class"]
+__all__ = ["REGISTRY", "SPARSE", "Engine", "ThreadTeam", "available", "engine_class"]

@@ -202,6 +202,10 @@ class Holder:
         """An array of this process, (n_items, …), as a column."""
         return values
 
+    def at_hand(self, column: Any) -> Any:
+        """A column as an engine in memory reads it."""
+        return host(column)
+
     def shown(self, column: Any, dtype: Any) -> Any:
         """A column of numbers of this type as the user gets it: an array of this process, unless the items are too many for one."""
         return host(column)

@@ -311,8 +311,7 @@ class _CompiledSparseRows(SparseRows):
 class _CompiledSparseRawRows(SparseRawRows):
     """Items of one block, compared with components by a kernel."""
 
-    def framed(self, factor: Array | None, along: Array | None, ref: Array) -> _CompiledSparseRows:
-        return _CompiledSparseRows(**vars(super().framed(factor, along, ref)))
+    kind = _CompiledSparseRows
 
     def _stored_residual(self, scale: Array, labels: Labels, components: Array) -> tuple[Array, Array]:
         stored, covered = np.empty((2, len(self)))

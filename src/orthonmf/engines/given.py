@@ -32,7 +32,8 @@ def taken(X: Any, engine: str, estimator: str) -> Any:
     """A tensor as what engines read: checked on its device, or as an array that shares its memory."""
     if X.device.type == "cpu" and engine != "torch":
         return shared(X)
-    return imported("orthonmf.engines.tensors:checked")(X, estimator)
+    kind = "torch_sparse" if X.layout == imported("torch:sparse_csr") else "tensors"
+    return imported(f"orthonmf.engines.{kind}:checked")(X, estimator)
 
 
 def shared(X: Any) -> Any:

@@ -11,7 +11,7 @@ from .._common.typing import Array
 from ..exceptions import InvalidInputError
 from ..passes.raw import FirstLook, FirstSums
 from ..sources import ON_DISK, Stored, StoredRows, is_chunked, is_sparse
-from . import available, engine_class
+from . import SPARSE, available, engine_class
 from .base import Engine, median_items, sampled
 from .threads import ThreadTeam
 
@@ -60,7 +60,7 @@ class Layout:
             name = "masked"
         if name == "dask":
             raise InvalidInputError("engine='dask' reads dask arrays and data frames; use engine='auto', or dask.array.from_array(X).")
-        cls = engine_class(name)
+        cls = engine_class(SPARSE.get(name, name) if is_sparse(X) else name)
         if cls.reads_sparse != is_sparse(X):
             kind = "sparse" if is_sparse(X) else "dense"
             raise InvalidInputError(f"engine={name!r} cannot read a {kind} matrix; use engine='auto' or convert X.")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations_with_replacement
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._common.arithmetic import entropy_growth, relative_entropy, shifted
+from .._common.arithmetic import by_label, entropy_growth, relative_entropy, shifted
 from .._common.typing import Array, Labels
 from .base import OUTER_BYTES, Engine, block_weight, doubled, multipliers, scrambled
 from .layout import in_memory
@@ -27,10 +27,33 @@ DENSE_NUMBERS = 1 << 16
 
 
 @dataclass(frozen=True)
-class SparseRows:
-    """Framed items of one block: factor and along act on the results, not on the items."""
+class Entries:
+    """What is computed of every number that a block stores."""
 
     matrix: Any
+
+    @cached_property
+    def rows(self) -> Any:
+        """The row of every stored entry."""
+        return np.repeat(np.arange(self.matrix.shape[0]), np.diff(self.matrix.indptr))
+
+    def summed(self, values: Any) -> Any:
+        """Numbers of the stored entries, added row by row, in float64."""
+        return np.bincount(self.rows, values, self.matrix.shape[0]).astype(np.float64, copy=False)
+
+    def beside(self, vectors: Array, labels: Labels) -> Any:
+        """What the vector of each item's label has at the stored entries."""
+        return np.asarray(vectors, like=self.matrix.data)[labels[self.rows], self.matrix.indices]
+
+    def inner(self, labels: Labels, centers: Array) -> Array:
+        """x · centers[labels], item by item, in float64."""
+        return self.summed(self.matrix.data * self.beside(centers, labels))
+
+
+@dataclass(frozen=True)
+class SparseRows(Entries):
+    """Framed items of one block: factor and along act on the results, not on the items."""
+
     sq: Array
     factor: Array | None
     along: Array
@@ -49,16 +72,20 @@ class SparseRows:
         return np.ascontiguousarray((self.matrix @ vectors.T).T)
 
     def own(self, vectors: Array, labels: Labels) -> Array:
-        inner = _inner(self.matrix, labels, vectors)
+        inner = self.inner(labels, vectors)
         if self.factor is not None:
             inner *= self.factor
-        return inner - (vectors @ self.ref)[labels] * self.along
+        return inner - by_label(vectors @ self.ref, labels) * self.along
 
     def tdot(self, weights: Array) -> Array:
         scaled = weights if self.factor is None else weights * self.factor
-        if np.count_nonzero(scaled) <= FEW_PER_ITEM * scaled.shape[1]:
+        if self._few(scaled):
             return self._sums_of_few(scaled, weights @ self.along)
         return (self.matrix.T @ scaled.T).T - np.multiply.outer(weights @ self.along, self.ref)
+
+    def _few(self, weights: Array) -> bool:
+        """Whether it is quicker to pass over the weights that are not 0."""
+        return bool(np.count_nonzero(weights) <= FEW_PER_ITEM * weights.shape[1])
 
     def _sums_of_few(self, weights: Array, along: Array) -> Array:
         """Weighted sums of the items as they are stored, most of whose weights are 0, less ``along`` times the reference."""
@@ -71,11 +98,10 @@ class SparseRows:
         return np.maximum(sq, 0.0).astype(self.matrix.dtype)
 
     def growth(self, weight: Array, vectors: Array, labels: Labels | None = None) -> Array:
-        rows, columns = _row_numbers(self.matrix), self.matrix.indices
-        part = self.matrix.data * (weight if self.factor is None else weight * self.factor)[rows]
+        part = self.matrix.data * (weight if self.factor is None else weight * self.factor)[self.rows]
         if labels is not None:
-            return np.bincount(rows, entropy_growth(part, vectors[labels[rows], columns]), len(weight))
-        return np.stack([np.bincount(rows, entropy_growth(part, vector[columns]), len(weight)) for vector in vectors])
+            return self.summed(entropy_growth(part, self.beside(vectors, labels)))
+        return np.stack([self.summed(entropy_growth(part, by_label(vector, self.matrix.indices))) for vector in vectors])
 
     def take(self, index: Any) -> Array:
         index = np.atleast_1d(index)
@@ -86,10 +112,11 @@ class SparseRows:
 
 
 @dataclass(frozen=True)
-class SparseRawRows:
+class SparseRawRows(Entries):
     """Items of one block, times a power of two."""
 
-    matrix: Any
+    #: What they are in a frame.
+    kind: ClassVar[Any] = SparseRows
 
     def __len__(self) -> int:
         return int(self.matrix.shape[0])
@@ -109,25 +136,25 @@ class SparseRawRows:
         return self.matrix.T @ weight
 
     def framed(self, factor: Array | None, along: Array | None, ref: Array) -> SparseRows:
-        return SparseRows(self.matrix, self._sq, factor, np.ones(len(self)) if along is None else along, ref)
+        ones = np.ones(len(self), like=self._sq)
+        return self.kind(self.matrix, self._sq, factor, ones if along is None else np.asarray(along, like=self._sq), ref)
 
     def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
         stored, covered = self._stored_residual(scale, labels, components)
         # Squared norm of the component outside the stored entries.
-        whole = np.einsum("ij,ij->i", components, components)[labels]
+        whole = by_label(np.einsum("ij,ij->i", components, components), labels)
         missed = whole - covered
         little = np.flatnonzero(missed < LITTLE * whole)
         if little.size:
             used, names = np.unique(labels[little], return_inverse=True)
-            missed[little] = SparseRawRows(self.matrix[little])._missed(names, components[used])
+            few = replace(self, matrix=self.matrix[little])
+            missed[little] = few._missed(np.asarray(names, like=labels), components[used])
         return stored + scale**2 * missed
 
     def _stored_residual(self, scale: Array, labels: Labels, components: Array) -> tuple[Array, Array]:
         """Over the stored entries of every item, the squared norms of x − scale · component, and of the component."""
-        rows = _row_numbers(self.matrix)
-        values = components[labels[rows], self.matrix.indices]
-        stored = np.bincount(rows, np.square(self.matrix.data - values * scale[rows]), len(self))
-        return stored, np.bincount(rows, np.square(values), len(self))
+        values = self.beside(components, labels)
+        return self.summed(np.square(self.matrix.data - values * scale[self.rows])), self.summed(np.square(values))
 
     def _missed(self, labels: Labels, components: Array) -> Array:
         """Squared norm of the component outside an item's stored entries; exactly 0 where they cover its support.
@@ -135,43 +162,39 @@ class SparseRawRows:
         Each entry is subtracted from those of its own size: the rounding of the large ones exceeds what is left of an item that its
         component explains exactly.
         """
-        rows = _row_numbers(self.matrix)
-        missed = np.zeros(len(self))
+        missed = np.zeros(len(self), like=self.matrix.data)
         for level in _levels(components):
-            values = level[labels[rows], self.matrix.indices]
-            covered = np.bincount(rows, np.square(values), len(self))
-            hits = np.bincount(rows, values != 0, len(self))
-            support = np.count_nonzero(level, axis=1)
-            whole = np.einsum("ij,ij->i", level, level)
-            missed += np.where(hits == support[labels], 0.0, np.maximum(whole[labels] - covered, 0.0))
+            values = self.beside(level, labels)
+            covered, hits = self.summed(np.square(values)), self.summed(values != 0)
+            support = by_label(np.count_nonzero(level, axis=1), labels)
+            whole = by_label(np.einsum("ij,ij->i", level, level), labels)
+            missed += np.where(hits == support, 0.0, np.maximum(whole - covered, 0.0))
         return missed
 
     def sums(self) -> Array:
         return self.matrix @ np.ones(self.matrix.shape[1])
 
     def divergence(self, scale: Array, labels: Labels, components: Array, least: Array) -> Array:
-        rows = _row_numbers(self.matrix)
-        means, floored, items = self._means(rows, labels, components, least)
-        each = scale[rows]
+        means, floored, items = self._means(labels, components, least)
+        each = scale[self.rows]
         some = items > 0
         stored = relative_entropy(items, floored * each) + np.where(some, means - floored, means) * each
-        return np.bincount(rows, stored, len(self)) + scale * self._unstored(rows, labels, components, means)
+        return self.summed(stored) + scale * self._unstored(labels, components, means)
 
     def pearson(self, scale: Array, labels: Labels, components: Array, least: Array) -> Array:
-        rows = _row_numbers(self.matrix)
-        means, floored, items = self._means(rows, labels, components, least)
-        each = scale[rows]
+        means, floored, items = self._means(labels, components, least)
+        each = scale[self.rows]
         stored = np.divide(np.square(items - means * each), floored * each, out=np.zeros_like(items), where=each > 0)
-        return np.bincount(rows, stored, len(self)) + scale * self._unstored(rows, labels, components, means)
+        return self.summed(stored) + scale * self._unstored(labels, components, means)
 
-    def _means(self, rows: Labels, labels: Labels, components: Array, least: Array) -> tuple[Array, Array, Array]:
+    def _means(self, labels: Labels, components: Array, least: Array) -> tuple[Array, Array, Array]:
         """Of every stored entry what its component has there, that but no less than ``least``, and the entry."""
-        means = components[labels[rows], self.matrix.indices]
-        return means, np.maximum(means, least[self.matrix.indices]), self.matrix.data
+        means = self.beside(components, labels)
+        return means, np.maximum(means, by_label(least, self.matrix.indices)), self.matrix.data
 
-    def _unstored(self, rows: Labels, labels: Labels, components: Array, means: Array) -> Array:
+    def _unstored(self, labels: Labels, components: Array, means: Array) -> Array:
         """Σ of the component of each item outside its stored entries."""
-        return np.maximum(components.sum(axis=1)[labels] - np.bincount(rows, means, len(self)), 0.0)
+        return np.maximum(by_label(components.sum(axis=1), labels) - self.summed(means), 0.0)
 
     def times(self, factor: Array, dim_factor: Array) -> Any:
         return sp.csr_array(sp.diags_array(factor) @ self.matrix @ sp.diags_array(dim_factor))
@@ -187,12 +210,10 @@ class SparseRawRows:
         cross = np.multiply.outer(self.total(weight), ref)
         return gram - cross - cross.T + weight.sum() * np.multiply.outer(ref, ref)
 
-    def inner(self, labels: Labels, centers: Array) -> Array:
-        return _inner(self.matrix, labels, centers)
-
     def keys(self) -> Array:
         bits = scrambled((self.matrix.data.astype(np.float64) + 0.0).view(np.uint64))
-        products = np.concatenate([[np.uint64(0)], np.cumsum(bits * multipliers(self.matrix.shape[1])[self.matrix.indices])])
+        mixed = bits * by_label(multipliers(self.matrix.shape[1]), self.matrix.indices)
+        products = np.concatenate([np.zeros(1, dtype=np.uint64, like=mixed), np.cumsum(mixed)])
         return products[self.matrix.indptr[1:]] - products[self.matrix.indptr[:-1]]
 
 
@@ -252,18 +273,6 @@ class SparseEngine(Engine):
         outer *= root[:, None]
         outer *= root
         return outer
-
-
-def _row_numbers(matrix: Any) -> Labels:
-    """The row of every stored entry."""
-    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-
-
-def _inner(matrix: Any, labels: Labels, centers: Array) -> Array:
-    """x · centers[labels], item by item, in float64."""
-    rows = _row_numbers(matrix)
-    products = matrix.data * centers[labels[rows], matrix.indices]
-    return np.bincount(rows, products, matrix.shape[0]).astype(np.float64, copy=False)
 
 
 def _levels(components: Array) -> list[Array]:

@@ -459,6 +459,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.ascontiguousarray: lambda like, values, dtype=None, **_: _as_array(like, Tensor(values.values.contiguous(), values.dtype), dtype),
     np.einsum: _einsum,
     np.where: _where,
+    np.cumsum: lambda like, values: Tensor(torch.cumsum(values.values, 0), values.dtype),
     np.concatenate: _joined(torch.cat),
     np.stack: _joined(torch.stack),
     np.bincount: _bincount,
@@ -482,25 +483,38 @@ def checked(X: Any, estimator: str) -> Tensor:
     X = X.detach()
     if X.layout != torch.strided:
         raise InvalidInputError(
-            f"X is a tensor of layout {X.layout} on {X.device}, where only strided ones are read; X.to_dense() makes one."
+            f"X is a tensor of layout {X.layout} on {X.device}; expected strided or sparse_csr: X.to_sparse_csr() converts it."
         )
-    if X.ndim != 2 or not X.numel():
+    check_kind(X)
+    X = floating(X)
+    check_numbers(X, lambda row, column: f"row {row}, column {column}", estimator)
+    return Tensor(X)
+
+
+def check_kind(X: Any) -> None:
+    """Refuse a tensor of a user that is no matrix of real numbers."""
+    if X.ndim != 2 or 0 in X.shape:
         raise InvalidInputError(
             f"X is a tensor of shape {tuple(X.shape)}; expected two dimensions, (n_samples, n_features), neither of them 0."
         )
     if X.is_complex():
         raise InvalidInputError("Complex data not supported: X is a tensor of complex numbers. Pass real ones, for example X.abs().")
-    X = X if X.dtype in (torch.float32, torch.float64) else X.double()
-    least, most = X.amin(), X.amax()
-    if not (bool(torch.isfinite(least)) and bool(torch.isfinite(most)) and bool(least >= 0)):
-        _refuse(X, estimator)
-    return Tensor(X)
 
 
-def _refuse(X: Any, estimator: str) -> None:
-    """Say which number must not be."""
-    row, _ = torch.nonzero(~(torch.isfinite(X) & (X >= 0)))[0].tolist()
-    check_values(X[row : row + 1].cpu().numpy(), lambda _, at: f"row {row}, column {at}", estimator)
+def floating(values: Any) -> Any:
+    """Numbers as they are computed with: float32 stays."""
+    return values if values.dtype in (torch.float32, torch.float64) else values.double()
+
+
+def check_numbers(values: Any, place: Callable[..., str], estimator: str) -> None:
+    """Refuse NaN, infinity and negative numbers where they lie, naming the first; ``place`` says where that is in X."""
+    if not values.numel():
+        return
+    least, most = values.amin(), values.amax()
+    if bool(torch.isfinite(least)) and bool(torch.isfinite(most)) and bool(least >= 0):
+        return
+    first, *_ = torch.nonzero(~(torch.isfinite(values) & (values >= 0)))[0].tolist()
+    check_values(values[first : first + 1].cpu().numpy(), lambda at, *more: place(first + at, *more), estimator)
 
 
 def returned(found: Any, device: Any) -> Any:

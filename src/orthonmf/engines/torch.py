@@ -37,34 +37,30 @@ LARGEST_FLOAT32_SHIFT = 100
 FEW_ITEMS = 1 << 16
 
 
-class TorchEngine(DenseEngine):
-    """Items are the rows of a tensor, or of an array that goes to the device once.
+class OnDevice(Engine):
+    """Items on a device: dense and sparse ones have this in common.
 
-    Parameters
+    Attributes
     ----------
-    array : ndarray or Tensor of shape (n_items, n_dims)
-        A tensor stays on its device; an array goes to the GPU where there is one.
-    weight : ndarray of shape (n_items,) or None
-    dim_factor : ndarray of shape (n_dims,) or None
-    shift : int
-    team : ThreadTeam
+    device : torch.device
+    gives_tensors : bool
+        Whether what a user gets of the items are tensors.
     """
 
     in_memory = "auto"
     #: Whether columns come to this process with every pass.
     _near = False
     _sent_weight: tuple[Any, Any] = (None, None)
+    device: Any
+    gives_tensors: bool
+    _held: Any
+    _dim_factor: Array | None = None
 
-    def __init__(
-        self, array: Any, weight: Array | None = None, *, dim_factor: Array | None = None, shift: int = 0, team: ThreadTeam
-    ) -> None:
-        self.gives_tensors = isinstance(array, Tensor)
-        self.device = array.values.device if isinstance(array, Tensor) else device_for(array)
-        if self.device.type != "cpu":
-            self.block_bytes = self.doubled_bytes = GPU_BLOCK_BYTES
-            self.max_block = GPU_BLOCK_BYTES
-        self._held: Any = held_on(self.device, array)
-        super().__init__(self._held, weight, dim_factor=dim_factor, shift=shift, team=team)
+    def _lie(self, device: Any, block_bytes: int) -> None:
+        """Lie on a device, in blocks of so many bytes where that is a GPU."""
+        self.device = device
+        if device.type != "cpu":
+            self.block_bytes = self.doubled_bytes = self.max_block = block_bytes
 
     # -- items ------------------------------------------------------------------------------------------------------------------
 
@@ -76,17 +72,6 @@ class TorchEngine(DenseEngine):
             held = tensor_of(np.asarray(self.weight, np.float64), self.device)
             self._sent_weight = self.weight, held
         return held[where]
-
-    def rows(self, where: slice) -> DenseRawRows:
-        block: Any = self._held[where]
-        kind: Any = imported("orthonmf.engines.fused:FusedRawRows") if self._has_kernels else DenseRawRows
-        found: DenseRawRows = kind(self._scaled(np.ascontiguousarray(block, self.dtype, like=block)))
-        return found
-
-    def select(self, index: Labels) -> Engine:
-        weight = None if self.weight is None else self.weight[index]
-        chosen: Any = self._scaled(self._held.taken(np.asarray(index)).astype(np.float64))
-        return in_memory(self, chosen.host(), weight)
 
     def near(self) -> Engine:
         """Few items as an array of this process; of many, the same items with columns that come to this process."""
@@ -107,6 +92,10 @@ class TorchEngine(DenseEngine):
 
     def hold(self, values: Any) -> Any:
         return values if self._near else tensor_of(values, self.device)
+
+    def at_hand(self, column: Any) -> Any:
+        """Of many items it stays on the device."""
+        return super().at_hand(column) if self._near or self.n_items <= FEW_ITEMS else column
 
     def shown(self, column: Any, dtype: Any) -> Any:
         """For a user of tensors it stays on the device."""
@@ -148,23 +137,74 @@ class TorchEngine(DenseEngine):
                 f"{self.device} has no memory for a pass over blocks of {self.block_items} items of {self.n_dims} dimensions; free some "
                 "(torch.cuda.empty_cache, other processes), ask for fewer components, or use engine='auto' with X in this process."
             ) from error
-        self._kept.clear()
+        self._forget()
         torch.cuda.empty_cache()
         self._cut(self.block_items // 2)
 
+    def _forget(self) -> None:
+        """Let go of what is kept from one pass to the next."""
+        self._kept.clear()
+
     def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
-        if (kernel := self._kernel(frame, work)) is not None:
-            self.team.check()
-            self.count_pass(frame)
-            found = self._fused(kernel, cast(Distortion, frame), work, columns or {})
-        else:
-            found = super().stream(frame, work, columns)
-        return ((where, self._left(part)) for where, part in found)
+        return ((where, self._left(part)) for where, part in self._found(frame, work, columns or {}))
+
+    def _found(self, frame: Framing | None, work: Pass, columns: Columns) -> Iterator[tuple[slice, Found]]:
+        """What is found in every block, where it lies."""
+        return super().stream(frame, work, columns)
 
     def _left(self, part: Found) -> Found:
         """What is found in a block, where it belongs: totals in this process."""
         columns = {name: _host(values) for name, values in part.columns.items()} if self._near else part.columns
         return Found(brought(part.total), columns)
+
+    def _parts(self, frame: Framing | None, work: Pass, columns: Columns) -> Iterable[Found]:
+        """In turn, but for passes over columns, which may have work for this process: the device has threads of its own."""
+        if frame is BLIND:
+            yield from super()._parts(frame, work, columns)
+            return
+        for where in self.slices:
+            self.team.check()
+            yield work(*self._seen(frame, work, columns, where))
+
+
+class TorchEngine(OnDevice, DenseEngine):
+    """Items are the rows of a tensor, or of an array that goes to the device once.
+
+    Parameters
+    ----------
+    array : ndarray or Tensor of shape (n_items, n_dims)
+        A tensor stays on its device; an array goes to the GPU where there is one.
+    weight : ndarray of shape (n_items,) or None
+    dim_factor : ndarray of shape (n_dims,) or None
+    shift : int
+    team : ThreadTeam
+    """
+
+    def __init__(
+        self, array: Any, weight: Array | None = None, *, dim_factor: Array | None = None, shift: int = 0, team: ThreadTeam
+    ) -> None:
+        self.gives_tensors = isinstance(array, Tensor)
+        self._lie(array.values.device if self.gives_tensors else device_for(array), GPU_BLOCK_BYTES)
+        self._held = held_on(self.device, array)
+        super().__init__(self._held, weight, dim_factor=dim_factor, shift=shift, team=team)
+
+    def rows(self, where: slice) -> DenseRawRows:
+        block: Any = self._held[where]
+        kind: Any = imported("orthonmf.engines.fused:FusedRawRows") if self._has_kernels else DenseRawRows
+        found: DenseRawRows = kind(self._scaled(np.ascontiguousarray(block, self.dtype, like=block)))
+        return found
+
+    def select(self, index: Labels) -> Engine:
+        weight = None if self.weight is None else self.weight[index]
+        chosen: Any = self._scaled(self._held.taken(np.asarray(index)).astype(np.float64))
+        return in_memory(self, chosen.host(), weight)
+
+    def _found(self, frame: Framing | None, work: Pass, columns: Columns) -> Iterator[tuple[slice, Found]]:
+        if (kernel := self._kernel(frame, work)) is None:
+            return super()._found(frame, work, columns)
+        self.team.check()
+        self.count_pass(frame)
+        return self._fused(kernel, cast(Distortion, frame), work, columns)
 
     @property
     def _has_kernels(self) -> bool:
@@ -194,15 +234,6 @@ class TorchEngine(DenseEngine):
             sight = imported("orthonmf.engines.fused:sight")(frame, blocks)
             self._kept[None, -1] = frame, sight
         return sight
-
-    def _parts(self, frame: Framing | None, work: Pass, columns: Columns) -> Iterable[Found]:
-        """In turn, but for passes over columns, which may have work for this process: the device has threads of its own."""
-        if frame is BLIND:
-            yield from super()._parts(frame, work, columns)
-            return
-        for where in self.slices:
-            self.team.check()
-            yield work(*self._seen(frame, work, columns, where))
 
 
 @cache

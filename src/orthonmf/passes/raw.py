@@ -279,4 +279,4 @@ class Coordinates:
 
     def __call__(self, items: Raw, columns: Columns) -> Found:
         inner = items.rows.framed(None, None, self.about).dot(self.vectors)
-        return Found(Count(len(items.rows)), {"coordinates": np.ascontiguousarray(inner.T, np.float32)})
+        return Found(Count(len(items.rows)), {"coordinates": np.ascontiguousarray(inner.T, np.float32, like=inner)})

@@ -164,7 +164,7 @@ def _able(distortion: Distortion, request: Request) -> Annealed:
 
 def _distinct(engine: Engine) -> Engine:
     """Equal items as one, where a copy of all is small."""
-    return merge_equal(engine)[0] if mergeable(engine) else engine
+    return merge_equal(engine.near())[0] if mergeable(engine) else engine
 
 
 def _penalty(engine: Engine, request: Request) -> float:

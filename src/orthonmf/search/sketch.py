@@ -15,7 +15,6 @@ from .._common.typing import Array
 from ..distortion.base import Distortion
 from ..engines.base import Engine, sample
 from ..engines.layout import in_memory
-from ..passes.base import host
 from ..passes.raw import Coordinates, Subspace
 from .budget import BUDGET
 
@@ -50,7 +49,7 @@ class Sketch:
         for seen in [few] * (BUDGET.sketch_passes - 1) + [engine]:
             vectors = seen.run(None, Subspace(_orthonormal(vectors), about)).total.sums
         directions = _orthonormal(vectors)
-        values = host(engine.run(None, Coordinates(directions, about)).columns["coordinates"])
+        values = engine.at_hand(engine.run(None, Coordinates(directions, about)).columns["coordinates"])
         small = in_memory(engine, values, engine.weight)
         small.given_dtype = values.dtype
         return cls(small, distortion, about, directions)
