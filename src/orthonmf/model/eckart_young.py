@@ -70,6 +70,8 @@ def smaller_gram(engine: Engine, ref: Array | None, *, rooted: bool = False) -> 
     if engine.n_items < engine.n_dims:
         return _Gram(engine.outer(ref, rooted=rooted), engine.n_dims)
     width = 8 * engine.n_dims
-    blocks = in_blocks(engine, max(min(max(GRAM_BYTES // width, GRAM_ROWS * engine.n_dims), MAX_GRAM_BYTES // width), 1))
+    height = max(min(max(GRAM_BYTES // width, GRAM_ROWS * engine.n_dims), MAX_GRAM_BYTES // width), 1)
+    # A GPU has no cache for them: its blocks are large, so that launching their kernels takes less time than computing them.
+    blocks = engine if engine.doubled_bytes > MAX_GRAM_BYTES else in_blocks(engine, height)
     found: GramSum = blocks.run(None, Gram(ref, rooted)).total
     return _Gram(found.total, max(where.stop - where.start for where in blocks.slices) + len(blocks.slices))
