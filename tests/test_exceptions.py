@@ -7,6 +7,7 @@ BUILT_IN = {
     "DistributedFitError": RuntimeError,
     "FileAccessError": OSError,
     "InfeasibleCapacityError": ValueError,
+    "DeviceMemoryError": MemoryError,
     "IntegrityError": RuntimeError,
     "InvalidInputError": ValueError,
     "MissingExtraError": ImportError,

@@ -243,8 +243,8 @@ class Engine(Holder, ABC):
     #: Stored numbers that a block should have at least: a sum over its items is a vector of all dimensions, which costs as much as many
     #: numbers where most of them are zero.
     block_numbers = 0
-    #: Bytes of a block, of one where every digit counts, and its items, at most.
-    block_bytes, doubled_bytes, max_block = BLOCK_BYTES, DOUBLED_BYTES, MAX_BLOCK
+    #: Bytes of a block, and of one where every digit counts.
+    block_bytes, doubled_bytes = BLOCK_BYTES, DOUBLED_BYTES
     #: Whether items are formed in their frame; if not, distances carry the rounding of ‖x‖², not of the distance to the reference.
     forms_rows = True
     #: The precision in which the items were given: a copy of float32 items in float64 still has their roundings.
@@ -309,7 +309,7 @@ class Engine(Holder, ABC):
 
     def _within(self, size: int) -> int:
         """Items of a block: about so many, within what a block may have."""
-        return min(max(size, -(-self.block_numbers // max(self.row_width, 1))), self.max_block)
+        return min(max(size, -(-self.block_numbers // max(self.row_width, 1))), MAX_BLOCK)
 
     def _slices(self, size: int) -> list[slice]:
         """So many items each, none of which lies in two chunks."""

@@ -60,7 +60,11 @@ class OnDevice(Engine):
         """Lie on a device, in blocks of so many bytes where that is a GPU."""
         self.device = device
         if device.type != "cpu":
-            self.block_bytes = self.doubled_bytes = self.max_block = block_bytes
+            self.block_bytes = self.doubled_bytes = block_bytes
+
+    def _within(self, size: int) -> int:
+        """On a GPU as many as there is memory for."""
+        return super()._within(size) if self.device.type == "cpu" else max(size, -(-self.block_numbers // max(self.row_width, 1)))
 
     # -- items ------------------------------------------------------------------------------------------------------------------
 
