@@ -493,6 +493,12 @@ class ONMF(CallbackSupport, Factorization):
         assigned = self._assigned(X)
         return one_per_row(assigned.scale, assigned.labels, self.n_components_, sparse=self.sparse_output, dtype=X.dtype)
 
+    @in_kind
+    def inverse_transform(self, T: Any) -> Any:
+        return super().inverse_transform(np.asarray(T.cpu()) if is_tensor(T) else T)
+
+    inverse_transform.__doc__ = Factorization.inverse_transform.__doc__
+
     @available_if(_assigns_samples)
     @in_kind
     def predict(self, X: Any) -> Labels:

@@ -191,6 +191,7 @@ class TestTensorsInTensorsOut:
         assert model.transform(T).dtype == T.dtype
         assert_allclose(model.fit_transform(T).numpy(), expected.fit_transform(X), rtol=20 * np.finfo(dtype).eps)
         assert_array_equal(T.numpy(), X)
+        assert_allclose(model.inverse_transform(model.transform(T)).numpy(), expected.inverse_transform(expected.transform(X)), rtol=1e-5)
         assert model.score(T) == pytest.approx(expected.score(X), rel=1e-12)
         assert model.verify(T).holds
         if "orthogonal" not in parameters:
