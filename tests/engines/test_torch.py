@@ -15,6 +15,7 @@ from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam, available
 from orthonmf.engines.base import BLIND, doubled, reweighted
 from orthonmf.engines.dense import DenseEngine
+from orthonmf.engines.layout import Layout
 from orthonmf.exceptions import DeviceMemoryError, InvalidInputError
 from orthonmf.model.certificate import margin_pass
 from orthonmf.passes.audit import Audit
@@ -334,3 +335,9 @@ class TestOnGPU:
         assert model.predict(T).is_cuda
         assert model.transform(T).is_cuda
         assert_array_equal(T.cpu().numpy(), X)
+
+
+def test_an_engine_of_arrays_refuses_what_lies_on_a_device():
+    layout = Layout("samples", "dense")
+    with ThreadTeam(1) as team, pytest.raises(InvalidInputError, match=r"engine='dense' reads arrays of this process.*X\.cpu\(\)"):
+        layout.build(Tensor(torch.ones(3, 2)), None, team)

@@ -18,8 +18,8 @@ from .threads import ThreadTeam
 # Numbers in X, and stored ones in a sparse X, from which compiled passes are worth loading numba for, and the first time compiling them,
 # which takes some ten seconds.
 COMPILED_NUMBERS, COMPILED_ENTRIES = 1 << 20, 1 << 18
-# Items from which an assignment under bounds is: loading its loops takes half a second, once in a process, and a fit of 180 items took a
-# second longer without them, of 600 items four.
+# Items from which an assignment under bounds is: loading its loops takes half a second, once in a process, and a fit of 180 items took
+# 0.7 s longer without them, under soft bounds four, and one of 600 items four.
 COMPILED_ITEMS = 1 << 7
 # Rows on disk whose frame is kept in memory, at most: 28 bytes each, 224 MiB.
 MANY_STORED = 1 << 23
@@ -60,7 +60,10 @@ class Layout:
             name = "masked"
         if name == "dask":
             raise InvalidInputError("engine='dask' reads dask arrays and data frames; use engine='auto', or dask.array.from_array(X).")
-        cls = engine_class(SPARSE.get(name, name) if is_sparse(X) else name)
+        name = SPARSE.get(name, name) if is_sparse(X) else name
+        if not far and getattr(X, "engine", name) != name:
+            raise InvalidInputError(f"engine={name!r} reads arrays of this process, and X lies on a device; use engine='auto', or X.cpu().")
+        cls = engine_class(name)
         if cls.reads_sparse != is_sparse(X):
             kind = "sparse" if is_sparse(X) else "dense"
             raise InvalidInputError(f"engine={name!r} cannot read a {kind} matrix; use engine='auto' or convert X.")

@@ -267,8 +267,7 @@ def _product(one: Any, other: Any) -> Any:
     if one.device.type == "cpu" or one.ndim != 2 or other.ndim != 2 or one.shape[1] < 2 * PART_ITEMS:
         return torch.matmul(one, other)
     parts, whole = one.shape[1] // PART_ITEMS, one.shape[1] // PART_ITEMS * PART_ITEMS
-    # In rows that follow each other: of a transposed view cuBLAS finds the product in float64 thirty times as slowly.
-    first = one[:, :whole].contiguous().unflatten(1, (parts, PART_ITEMS)).transpose(0, 1)
+    first = one[:, :whole].unflatten(1, (parts, PART_ITEMS)).transpose(0, 1)
     found = torch.bmm(first, other[:whole].unflatten(0, (parts, PART_ITEMS))).sum(0)
     return found + one[:, whole:] @ other[whole:]
 
