@@ -119,6 +119,12 @@ def test_few_answers_wait_for_a_slow_one():
     assert begun.index("answered") <= 3 * threads.ANSWERS_AHEAD
 
 
+def test_every_thread_stays_at_work():
+    together = threading.Barrier(3)  # nobody goes on before all three have a task
+    with ThreadTeam(3) as team:
+        assert len(list(team.map(lambda _: together.wait(timeout=5), range(3 * 100)))) == 300
+
+
 @pytest.mark.parametrize("work", WORKS)
 def test_interrupt_at_any_line_leaves_nothing_behind(work):
     blas, errors = blas_threads(), np.geterr()

@@ -209,8 +209,9 @@ class _Workers:
         try:
             for index in range(count):
                 while index not in ready:
-                    with suppress(Empty):
-                        self._help()
+                    if done.empty():  # else answers would pile up until nothing is left for the workers to begin
+                        with suppress(Empty):
+                            self._help()
                     at, *outcome = done.get()
                     ready[at] = outcome[0], outcome[1]
                 result, error = ready.pop(index)
