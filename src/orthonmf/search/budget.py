@@ -38,9 +38,12 @@ class Budget:
     far_out: float = 0.1
     easy_items: int = 1024
     hardly_out: float = 0.02
-    # Under bounds, the items on which starts are compared, and the factor by which they grow while there are more.
-    rehearsal_items: int = 2048
+    # Under bounds starts are compared on samples: the largest is this share of the items, each smaller one a part of the next, and the
+    # smallest has at most so many. On 24 problems of 8000 to 30 000 items costs ended 0.3 % lower than on samples that began with 2048,
+    # and 0.7 % higher at worst.
+    rehearsal_share: float = 0.4
     rehearsal_growth: int = 4
+    rehearsal_items: int = 4096
     # Centres of a sample are at rest when one more step would move none by more than this, relative to the noise that the sample has:
     # 400 000 items took 29 s instead of 37, and ended no higher.
     rehearsed: float = 0.25

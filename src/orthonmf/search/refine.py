@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import chain, islice, zip_longest
 
 import numpy as np
@@ -511,17 +512,25 @@ def _one_each(
     """The best moves that touch different components; each is an item with its equals."""
     used: set[int] = set()
     moves = []
+    repeated = groups is not None and len(groups) > groups.max(initial=-1) + 1
+
+    @cache
+    def allowed(source: int, goal: int, count: int) -> bool:
+        sizes = best.stats.sizes.copy()
+        sizes[[source, goal]] += np.array([-count, count])
+        return assigner.allows(sizes, best.stats.sizes)
+
     for item, source, goal in zip(movers.items.tolist(), movers.source.tolist(), movers.goal.tolist(), strict=True):
         if {source, goal} & used:
             continue
         equals = np.array([item])
-        if groups is not None:
+        if groups is not None and repeated:
             equals = np.flatnonzero(groups == groups[item])
             equals = equals[best.labels[equals] == source]
+        if not allowed(source, goal, len(equals)):
+            continue
         move = _Move(equals, np.full(len(equals), goal), source, goal)
-        sizes = best.stats.sizes.copy()
-        sizes[[source, goal]] += np.array([-len(equals), len(equals)])
-        if move.name not in refused and assigner.allows(sizes, best.stats.sizes):
+        if move.name not in refused:
             used |= {source, goal}
             moves.append(move)
     return moves

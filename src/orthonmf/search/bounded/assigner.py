@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -104,7 +105,7 @@ class _Tiers:
         """How many columns."""
         return len(self.bounds.upper) * len(self.offsets)
 
-    @property
+    @cached_property
     def limits(self) -> tuple[Labels, Labels]:
         """Fewest and most items of every column."""
         bounds = self.bounds
@@ -192,7 +193,7 @@ class Bounded:
         needed = self.least if self.bounds.soft else np.maximum(self.bounds.lower, self.least)
         return self.least if np.broadcast_to(needed, self.bounds.upper.shape).sum() <= self.engine.n_items else 0
 
-    @property
+    @cached_property
     def tiers(self) -> _Tiers:
         """The bounds as columns."""
         return _Tiers(self.bounds, np.full(len(self.bounds.upper), self.least_size), self.engine.n_items)

@@ -142,8 +142,7 @@ def _from_given(job: Job, search: Search, bounds: Bounds, centers: Array) -> Par
 
 def _rehearsed(engine: Engine, distortion: Annealed, request: Request, assigner: Bounded, starts: list[Start], search: Search) -> Partition:
     """The better of the starts on samples that grow, of which the search keeps a sketch, and then on all items."""
-    size = BUDGET.rehearsal_items
-    while 2 * size < engine.n_items:
+    for size in _rehearsals(engine.n_items):
         small = sample(engine, size, request.seed)
         bounds = assigner.bounds.scaled(engine.n_items, small.n_items)
         steady = BUDGET.rehearsed * np.sqrt(len(bounds.upper) / small.n_items)
@@ -151,8 +150,16 @@ def _rehearsed(engine: Engine, distortion: Annealed, request: Request, assigner:
         best = _better_of(rehearsal, starts, request.max_iter)
         if len(starts) > 1 and (n_tries := min(engine.n_items // BUDGET.try_items, BUDGET.max_tries)):
             best = rehearsed(small, distortion, best, rehearsal, n_tries)
-        starts, size = [(best.centers, best.prices)], size * BUDGET.rehearsal_growth
+        starts = [(best.centers, best.prices)]
     return _better_of(assigner, starts, request.max_iter)
+
+
+def _rehearsals(n_items: int) -> list[int]:
+    """Sizes of the samples on which starts are compared, the smallest first: a share of the items, and parts of that."""
+    sizes = [int(BUDGET.rehearsal_share * n_items)]
+    while sizes[0] > BUDGET.rehearsal_items:
+        sizes.insert(0, sizes[0] // BUDGET.rehearsal_growth)
+    return sizes
 
 
 def _better_of(assigner: Bounded, starts: list[Start], max_passes: int) -> Partition:
