@@ -248,11 +248,12 @@ NOTING = "from orthonmf.engines import journal; journal.NOTED_SECONDS = 0.0; jou
 
 @pytest.mark.parametrize("trial", [0, *(pytest.param(trial, marks=pytest.mark.long) for trial in range(1, 50))])
 def test_killed_again_and_again(trial, tmp_path):
-    """By a signal that nothing survives, at random times, until the fit has come to its end."""
+    """By a signal that nothing survives, at random times after the first note, until the fit has come to its end."""
     rng = np.random.default_rng(trial)
     for _ in range(2):
         with started(tmp_path, f"{NOTING}; from orthonmf.model.checkpoint import Checkpoint; Checkpoint.keep = lambda *_: None") as process:
+            while not os.listdir(tmp_path):
+                time.sleep(0.01)
             time.sleep(1.5 * rng.random())
             process.kill()
-    assert os.listdir(tmp_path)
     assert_same(ONMF(8, checkpoint=tmp_path).fit(slow_data()), _whole_slow())
