@@ -154,14 +154,14 @@ def _whole_slow():
     return _KEPT[0]
 
 
-# A checkpoint is followed by a wait, so that no fit is done before it is interrupted.
+# The first checkpoint is followed by a wait, so that no fit is done before it is interrupted.
 WAITING = """
-import time
-keep = checkpoint.Checkpoint.keep
+import signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs in the background inherits that it is ignored
+keep, waits = checkpoint.Checkpoint.keep, [60]
 def wait_once(*args, **values):
-    checkpoint.Checkpoint.keep = keep
     keep(*args, **values)
-    time.sleep(60)
+    time.sleep(waits.pop() if waits else 0)
 checkpoint.Checkpoint.keep = wait_once
 """
 
