@@ -227,6 +227,16 @@ def test_read_once_before_the_search(kind, frame, tmp_path, monkeypatch):
     assert_array_equal(found[1], expected[1])
 
 
+def test_pieces_of_a_plain_file_are_the_slices_in_which_it_is_read(tmp_path):
+    X = matrix(20_000)
+    X[0] *= 8
+    found = stored(as_npy(tmp_path, X))
+    with ThreadTeam(1) as team:
+        engine = Layout("samples", "dense").first_seen(found, None, team)
+    assert any((found.medium.borders == each.stop).sum() == 0 for each in engine.slices)  # other pieces would lie in two slices
+    assert found.entries_read == len(X) + base.HELD_BYTES // 2 // X[0].nbytes
+
+
 def test_first_pieces_that_mislead(tmp_path):
     """The power of two by which numbers are scaled is read from the first pieces, and put right where others are larger."""
     X = matrix()
