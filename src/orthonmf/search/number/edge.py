@@ -126,15 +126,15 @@ def n_signals(values: Array, edge: Edge, *, shared: bool = False, even: bool = F
     if n_dims <= FEW_DIMS:
         return min(len(values), n_dims)
     last, half = min(len(values), n_dims - 1, distinct - 1, int(edge.n_items) - 3), n_dims // 2
+    if even:
+        above = (values[r - 1] > _evenly(values, edge, r) for r in range(1, last + 1))
+        return next((r for r, stands in enumerate(above) if not stands), last)
     # Few dimensions that are left cannot tell how noise differs: it is taken as equal. The largest of them always seems to stand out:
     # beyond half of the dimensions it must do so by far, or follow others.
     ratio = {r: float(values[r - 1]) / edge.equal(r, float(values[:r].sum())) for r in range(half + 1, last + 1)}
     rank = max((r for r, times in ratio.items() if times > BY_FAR), default=0) or _last(values[: min(last, half)], edge, int(shared))
     while half <= rank < last and ratio[rank + 1] > 1:
         rank += 1
-    if even:
-        above = (values[r - 1] > edge.equal(r, float(values[:r].sum())) for r in range(1, rank + 1))
-        return next((r for r, stands in enumerate(above) if not stands), rank)
     # With signal in all dimensions but one, nothing is left to tell whether the last is noise.
     return n_dims if rank == n_dims - 1 < len(values) else rank
 
@@ -146,3 +146,13 @@ def _last(values: Array, edge: Edge, left: int) -> int:
         # With fewer directions taken away chance reaches no less.
         rank = int(np.count_nonzero(values[: rank - 1] > chance))
     return rank
+
+
+def _evenly(values: Array, edge: Edge, rank: int) -> float:
+    """What chance reaches beside ``rank`` leading directions where the level of noise is known to be equal.
+
+    Of half of the dimensions and more, equal noise is what is left. Before, random signs say as well what shape it has: the largest
+    eigenvalue of profiles of few counts is below that of normal noise, by 6 % for 10 counts in 200 features.
+    """
+    equal = edge.equal(rank, float(values[:rank].sum()))
+    return min(equal, edge.reached(rank, float(values[rank - 1]))) if 2 * rank <= edge.items.shape[1] else equal
