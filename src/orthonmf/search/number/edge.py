@@ -149,10 +149,12 @@ def _last(values: Array, edge: Edge, left: int) -> int:
 
 
 def _evenly(values: Array, edge: Edge, rank: int) -> float:
-    """What chance reaches beside ``rank`` leading directions where the level of noise is known to be equal.
+    """What chance reaches before the direction of this ``rank`` where the level of noise is known to be equal.
 
-    Of half of the dimensions and more, equal noise is what is left. Before, random signs say as well what shape it has: the largest
-    eigenvalue of profiles of few counts is below that of normal noise, by 6 % for 10 counts in 200 features.
+    The direction itself is left among the noise, so that one of a feature alone, with a handful of counts, does not count: random signs
+    leave it as large as it is. They also say what shape the noise has: the largest eigenvalue of profiles of 10 counts in 200 features is
+    6 % below that of normal noise. Of half of the dimensions and more, equal noise is what is left.
     """
-    equal = edge.equal(rank, float(values[:rank].sum()))
-    return min(equal, edge.reached(rank, float(values[rank - 1]))) if 2 * rank <= edge.items.shape[1] else equal
+    if 2 * rank > edge.items.shape[1]:
+        return edge.equal(rank, float(values[:rank].sum()))
+    return edge.reached(rank - 1, float(values[rank - 1]))
