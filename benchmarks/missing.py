@@ -20,11 +20,11 @@ from sklearn.impute import IterativeImputer, SimpleImputer
 from sklearn.metrics import adjusted_rand_score
 
 from orthonmf import ONMF
+from orthonmf._common.typing import Array, Labels
 from orthonmf.distortion import PARTIAL
 from orthonmf.engines import ThreadTeam, engine_class
-from orthonmf.search.partition import centered
+from orthonmf.search.partition import centered, nearest_pass
 
-from ._number import Array
 from ._table import Column, Table
 from ._timing import alternating_seconds, machine
 
@@ -88,16 +88,26 @@ def filled(imputer: Callable[[], object], problem: Problem, holed: Array) -> ONM
     return ONMF(5, loss=problem.loss, scaling=problem.scaling).fit(X)
 
 
-def known(problem: Problem, holed: Array) -> Array:
-    """What the best centres and scales for the true components say."""
+def known(problem: Problem, holed: Array, labels: Labels) -> Array:
+    """What the best centres and scales for given components say."""
     with ThreadTeam(1) as team:
         engine = engine_class("masked")(holed, None, team=team)
         loss = PARTIAL[problem.loss, problem.scaling].of(engine)
-        start = np.repeat(loss.origin, problem.labels.max() + 1, axis=0)
-        centers = loss.to_data(centered(engine, loss, problem.labels, start).centers)
+        start = np.repeat(loss.origin, labels.max() + 1, axis=0)
+        centers = loss.to_data(centered(engine, loss, labels, start).centers)
         raw = engine.rows(slice(0, len(holed)))
-        scale = loss.measure.fitted(raw, problem.labels, centers) if loss.scaled else np.ones(len(holed))
-        return scale[:, None] * centers[problem.labels]
+        scale = loss.measure.fitted(raw, labels, centers) if loss.scaled else np.ones(len(holed))
+        return scale[:, None] * centers[labels]
+
+
+def placed(problem: Problem, holed: Array) -> Labels:
+    """The component in which each item, by what is there of it, is nearest to the exact centre."""
+    with ThreadTeam(1) as team:
+        engine = engine_class("masked")(holed, None, team=team)
+        loss = PARTIAL[problem.loss, problem.scaling].of(engine)
+        exact = problem.Y[np.unique(problem.labels, return_index=True)[1]]
+        labels: Labels = nearest_pass(engine, loss, loss.to_frame(exact))[1]
+        return labels
 
 
 WAYS: dict[str, Callable[[Problem, Array], ONMF]] = {
@@ -110,7 +120,8 @@ WAYS: dict[str, Callable[[Problem, Array], ONMF]] = {
 def recovery() -> None:
     """Errors of the numbers that were taken away, and agreement with the true components, by what was done about them."""
     columns = [Column("loss", 16), Column("scaling", 7), Column("missing", 7, ".0%")]
-    columns += [Column("known", 6, ".3f"), *(Column(f"{way}{what}", 13, ".3f") for way in WAYS for what in ("", ": ARI"))]
+    columns += [Column(name, 11, ".3f") for name in ("known", "placed", "placed: ARI")]
+    columns += [*(Column(f"{way}{what}", 13, ".3f") for way in WAYS for what in ("", ": ARI"))]
     table = Table(tuple(columns), markdown=True)
     table.header()
     for (loss, scaling), share in itertools.product(KINDS, SHARES):
@@ -121,7 +132,9 @@ def recovery() -> None:
 def _measured(problem: Problem, share: float, seed: int) -> list[float]:
     holed = problem.holed(share, seed)
     hole = np.isnan(holed)
-    found = [problem.error(known(problem, holed), hole)]
+    by_truth = placed(problem, holed)
+    found = [problem.error(known(problem, holed, labels), hole) for labels in (problem.labels, by_truth)]
+    found.append(adjusted_rand_score(problem.labels, by_truth))
     for way in WAYS.values():
         model = way(problem, holed)
         approximation = model.scale_[:, None] * model.components_[model.labels_]

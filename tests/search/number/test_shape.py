@@ -29,22 +29,26 @@ def test_it_is_the_covariance_of_counts(profiles):
         drawn = rng.multinomial(1, mean, 200_000)
     else:
         drawn = rng.poisson(mean, (200_000, 6))
-    shape, center = Counted.of(directions, root, root, profiles=profiles), directions @ (mean / root - root)
-    # What the mean has beside the directions is not seen, nor what it adds to the noise.
-    seen = root + center @ directions
-    expected = (directions * (mean / root**2)) @ directions.T - (np.outer(directions @ (mean / root), directions @ (mean / root)) if profiles else 0)
+
+    def covariance(ratio, along):
+        return (directions * ratio) @ directions.T - profiles * np.outer(along, along)
+
+    expected = covariance(mean / root**2, directions @ (mean / root))
     np.testing.assert_allclose(np.cov((drawn / root) @ directions.T, rowvar=False), expected, atol=0.02)
-    covariance = (directions * (seen / root)) @ directions.T - (np.outer(directions @ seen, directions @ seen) if profiles else 0)
-    rounded, logs = shape.rounded(np.eye(3), center)
-    np.testing.assert_allclose(rounded @ rounded.T, np.linalg.inv(covariance), rtol=1e-9)
-    assert logs == pytest.approx(np.linalg.slogdet(covariance)[1])
+    # What the mean has beside the directions is not seen, nor what it adds to the noise.
+    center = directions @ (mean / root - root)
+    seen = root + center @ directions
+    rounded, logs = Counted.of(directions, root, root, profiles=profiles).rounded(np.eye(3), center)
+    np.testing.assert_allclose(rounded @ rounded.T, np.linalg.inv(covariance(seen / root, directions @ seen)), rtol=1e-9)
+    assert logs == pytest.approx(np.linalg.slogdet(covariance(seen / root, directions @ seen))[1])
 
 
 def test_without_a_slope_it_is_a_ball():
     rng = np.random.default_rng(1)
     points, centers = rng.standard_normal((20, 3)), rng.standard_normal((4, 3))
-    for found, expected in zip(Counted(np.eye(3), np.zeros((3, 3, 3)), None).seen(points, centers), Ball().seen(points, centers), strict=True):
-        np.testing.assert_allclose(found, expected, atol=1e-12)
+    flat = Counted(np.eye(3), np.zeros((3, 3, 3)), None)
+    for seen, expected in zip(flat.seen(points, centers), Ball().seen(points, centers), strict=True):
+        np.testing.assert_allclose(seen, expected, atol=1e-12)
 
 
 def found(X, scaling):

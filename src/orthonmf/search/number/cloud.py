@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.linalg
@@ -14,7 +14,7 @@ from ...distortion.base import Distortion, mean_of
 from ...engines.base import Engine, as_counts, block_weight, weighted_mean
 from ..budget import BUDGET
 from .edge import Edge, n_signals
-from .shape import Ball, Counted, Shape
+from .shape import BALL, Counted, Shape
 from .unevenness import unevenness
 
 # No component varies less than this share of the noise of all: components may differ in their noise.
@@ -56,7 +56,7 @@ class Cloud:
     blur: float
     used: Array
     precision: Array
-    shape: Shape = Ball()
+    shape: Shape = BALL
 
     @cached_property
     def n_items(self) -> float:
@@ -130,10 +130,10 @@ def clouds_of(engine: Engine, distortion: Distortion, most: int, evidence: float
     origin, axes = _own_axes(points, weight, rank - lines)
     even = Cloud((points - origin) @ axes, weight, noise, blur, used, np.ones(len(used)))
     if counts:
-        directions = _features(raw, share, mean, signal, rank)
-        at = weighted_mean(engine) + origin @ directions
-        shape = Counted.of(axes.T @ directions, at, np.sqrt(distortion.ref), profiles=distortion.scaled)
-        even = replace(even, shape=shape)
+        about = cast(Array, mean)
+        directions = _features(raw, share, about, signal, rank)
+        at, root = about + origin @ directions, np.sqrt(distortion.ref)
+        even = replace(even, shape=Counted.of(axes.T @ directions, at, root, profiles=distortion.scaled))
     if not (lines or (lengths[used] != lengths[used[0]]).any()):
         return [even]
     precision = np.square(length) * sq[used] if lines else lengths[used]
@@ -141,7 +141,7 @@ def clouds_of(engine: Engine, distortion: Distortion, most: int, evidence: float
 
 
 def standardised(engine: Engine, distortion: Distortion) -> tuple[Engine, Array]:
-    """Counts whose noise is a ball, on an engine of the same kind, and their lengths, with which its variance falls.
+    """Counts whose noise is a ball where they are as all are, on an engine of the same kind, and lengths, with which its variance falls.
 
     A count x_a of mean t g_a has the variance t g_a. So x_a / √g_a has the variance t in every dimension, and x_a / (t √g_a) has 1 / t:
     profiles of items of length t = |x|, about √g. An item that is zero has the length 0.

@@ -119,7 +119,8 @@ def n_signals(values: Array, edge: Edge, *, shared: bool = False, even: bool = F
         Whether a direction is itself left among the noise that it must stand above. A direction of one item alone, or of one feature
         alone, then does not count: random signs leave it as large as it is.
     even : bool
-        Whether noise is known to be equal everywhere, as that of standardised counts is: it then says where it ends as well.
+        Whether the level of noise is known to be equal everywhere, as that of standardised counts is: directions then stand out one after
+        another, the largest first.
     """
     beat()
     distinct, n_dims = edge.items.shape

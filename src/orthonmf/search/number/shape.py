@@ -43,6 +43,9 @@ class Ball:
         return squared_distances(points, centers), np.zeros(len(centers))
 
 
+BALL = Ball()
+
+
 @dataclass(frozen=True)
 class Counted:
     """That of standardised counts.
