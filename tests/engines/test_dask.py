@@ -577,6 +577,55 @@ def test_a_scheduler_that_dies_is_an_error_in_seconds_and_the_checkpoint_resumes
     assert_same(ONMF(3, engine="dense", checkpoint=folder).fit(stored), expected)
 
 
+KILLED = """
+import os, signal, sys
+from distributed import Client
+from orthonmf import ONMF
+from orthonmf.engines import dask, journal
+from orthonmf.model.checkpoint import Checkpoint
+from orthonmf.model.notes import Notebook
+from orthonmf.search.budget import BUDGET
+from tests.engines.clusters import loading
+
+address, path, folder, left = *sys.argv[1:4], int(sys.argv[4])
+dask.FEW_BYTES, journal.NOTED_SECONDS, journal.NOTED_BYTES_PER_SECOND = 0, 0.0, 1e18
+for name in ("many_items", "merge_numbers"):
+    object.__setattr__(BUDGET, name, 5000)
+write = Notebook.write
+
+def until(self, note):
+    global left
+    write(self, note)
+    self.flush()
+    left -= note.total.count == 20_000
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+Notebook.write, Checkpoint.keep = until, lambda *_: None  # no stage that ends writes a checkpoint
+with Client(address):
+    ONMF(3, engine="dense", checkpoint=folder).fit(loading(path, %r))
+"""
+
+
+def test_a_client_that_is_killed_does_not_make_its_passes_again(client, stored, tmp_path, monkeypatch):
+    made, computed = [], dask_engine.DaskEngine.computed
+
+    def counted(self, frame, work, columns=None):
+        made.append(type(work).__name__)
+        return computed(self, frame, work, columns)
+
+    monkeypatch.setattr(dask_engine.DaskEngine, "computed", counted)
+    expected, n_whole = ONMF(3, engine="dense").fit(stored), len(made)
+    n_noted = 9  # of eleven, most of them in one stage; those before the search and after it are not noted
+    places = [client.scheduler.address, os.fspath(tmp_path / "X.npy"), os.fspath(tmp_path / "checkpoints"), f"{n_noted}"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    killed = subprocess.run([sys.executable, "-c", KILLED % (LENGTHS,), *places], env=environment, capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    made.clear()
+    assert_same(ONMF(3, engine="dense", checkpoint=tmp_path / "checkpoints").fit(stored), expected)
+    assert len(made) == n_whole - n_noted
+
+
 @pytest.mark.long
 def test_two_gigabytes_and_a_worker_killed_twice(capsys):
     with capsys.disabled():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import replace
 from itertools import count, pairwise
@@ -123,7 +123,7 @@ class DaskEngine(Engine):
 
     # -- passes -----------------------------------------------------------------------------------------------------------------
 
-    def run(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Found:
+    def computed(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Found:
         if self._near and frame is BLIND:  # all that it reads is here
             return super().computed(frame, work, columns)
         began = self.team.clock()
@@ -139,9 +139,16 @@ class DaskEngine(Engine):
         found = Found(self._added([total]), joined)
         self.pass_seconds = self.team.clock() - began
         if not self._near:
-            settled = _settled(recipe)
-            found.columns.update({each: DaskColumn(self, replace(settled, name=each)) for each in names})
+            found.columns.update(self._left(recipe, names))
         return found
+
+    def promised(self, frame: Framing | None, work: Pass, columns: Columns, names: Iterable[str]) -> dict[str, Any]:
+        return super().promised(frame, work, columns, names) if self._near else self._left(self._recipe(frame, work, columns), names)
+
+    def _left(self, recipe: Recipe, names: Iterable[str]) -> dict[str, Any]:
+        """The columns that a pass leaves with the workers."""
+        settled = _settled(recipe)
+        return {name: DaskColumn(self, replace(settled, name=name)) for name in names}
 
     def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
         if self._near and frame is BLIND:
