@@ -17,6 +17,7 @@ what both take when nothing happens; the seconds of the clock are those of 16 wo
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import pickle
 import statistics
@@ -66,7 +67,7 @@ PASS_COLUMNS = (
     Column("KiB", 8, ".0f"),
     Column("numbers, KiB", 13, ".0f"),
 )
-FIXED_WORKERS, FIXED_ITEMS, FIXED_REPEATS, IDLE_SECONDS = 16, 512, 100, 5.0
+FIXED_WORKERS, FIXED_ITEMS, FIXED_REPEATS, IDLE_SECONDS = 16, 512, 100, 3.0
 FIXED_COLUMNS = (
     Column("scheduler", 32),
     Column("pass", 5),
@@ -157,7 +158,7 @@ def counted() -> Any:
         orders, map_chunks = [], self._data.map
 
         def noted(name: str, function: Any, arguments: Any, *rest: Any, **options: Any) -> Any:
-            orders.extend(arguments)
+            orders.extend((function, each) for each in arguments)
             return map_chunks(name, function, arguments, *rest, **options)
 
         self._data.map = noted
@@ -224,7 +225,8 @@ def part_pass(n_workers: list[int], n_items: int) -> None:
 @contextmanager
 def scheduled_apart(n_workers: int) -> Any:
     """A client of workers whose scheduler is a process of its own."""
-    with SubprocessCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "worker_kwargs": {"silence_logs": logging.CRITICAL}}
+    with SubprocessCluster(n_workers=n_workers, **options) as cluster, Client(cluster) as client:
         client.wait_for_workers(n_workers)
         yield client
 
