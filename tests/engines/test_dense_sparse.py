@@ -22,7 +22,9 @@ from orthonmf.engines.sparse import SparseEngine
 from orthonmf.engines.threads import TimeLimitReached
 from orthonmf.exceptions import IntegrityError
 from orthonmf.passes.base import INDEX, Count, Found
-from orthonmf.passes.raw import Energy, Keys
+from orthonmf.passes.hard import Costs
+from orthonmf.passes.raw import Energy, Keys, Total
+from orthonmf.search.partition import item_points
 from orthonmf.search.refine import equal_items
 
 ROUNDING = {np.float64: 1e-13, np.float32: 1e-5}  # sums of some hundred terms of size one
@@ -420,12 +422,12 @@ def test_totals_are_added_within_chunks_then_across(monkeypatch, n_items):
 @pytest.mark.parametrize("scaling", ["item", "none"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_items_framed_from_what_was_kept_are_the_same_bits(scaling, dtype, monkeypatch):
-    """Many wide items are not kept in their frame, but what frames them is; another frame has its own."""
+    """Many wide items near the reference are not kept in their frame, but what frames them is; another frame has its own."""
     rng = np.random.default_rng(0)
-    X, weight = rng.random((300, 40)).astype(dtype), rng.random(300)
+    X, weight = (100 + rng.random((300, 40))).astype(dtype), rng.random(300)
     with ThreadTeam(1) as team:
         fresh = DenseEngine(X, weight, team=team)
-        frames = [REGISTRY["frobenius", scaling].of(fresh), REGISTRY["frobenius", scaling].about(np.linspace(1, 2, 40))]
+        frames = [REGISTRY["frobenius", scaling].of(fresh), REGISTRY["frobenius", scaling].about(np.linspace(1, 1.01, 40) * 100)]
         expected = [fresh.run(frame, Seen()).columns for frame in frames]
         monkeypatch.setattr(base, "KEEP_BYTES", 0)
         engine = base.in_blocks(fresh, 64)
@@ -434,3 +436,60 @@ def test_items_framed_from_what_was_kept_are_the_same_bits(scaling, dtype, monke
                 for name, values in columns.items():
                     assert_array_equal(found[name], values)
         assert len(engine._kept) == len(engine.slices)  # of the last frame alone
+
+
+@dataclass(frozen=True)
+class Computed:
+    """All that is computed of the items of a frame: inner products, weighted sums, and the items themselves."""
+
+    vectors: np.ndarray
+    reads = ()
+
+    def __call__(self, items, columns):
+        dot, labels = items.rows.dot(self.vectors), np.arange(len(items)) % len(self.vectors)
+        sums = Total(len(items), total=items.rows.tdot(dot.astype(items.rows.values.dtype)), weight=0.0)
+        found = {"dot": dot.T, "own": items.rows.own(self.vectors, labels), "taken": items.rows.take(np.arange(len(items)))}
+        return Found(sums, found | {"sq": items.rows.sqnorms()})
+
+
+@pytest.mark.parametrize("power", [0, 20, 60])
+@pytest.mark.parametrize("scaling", ["item", "none"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_items_that_are_not_formed_give_what_formed_ones_do(scaling, dtype, power, monkeypatch):
+    """Loosely about the reference, to ε of their length, which is at most 1 / LOOSE of the rest; also in units that are not theirs."""
+    rng = np.random.default_rng(power)
+    X, vectors = rng.gamma(1.0, size=(300, 40)), rng.normal(size=(5, 40))
+    X[7] = 0
+    with ThreadTeam(1) as team:
+        exact = DenseEngine(X, rng.random(300), team=team)
+        frame = REGISTRY["frobenius", scaling].of(exact)
+        expected = exact.run(frame, Computed(vectors))
+        monkeypatch.setattr(base, "KEEP_BYTES", 0)
+        engine = base.in_blocks(DenseEngine(np.ldexp(X, power).astype(dtype), exact.weight, shift=-power, team=team), 60)
+        found = [engine.run(frame, Computed(vectors)) for _ in range(2)]
+    assert all(how.rows.loosely for _, how in engine._kept.values())
+    length = np.linalg.norm(X, axis=1) + np.linalg.norm(frame.ref) if scaling == "none" else np.ones(len(X))
+    reach = np.linalg.norm(vectors, axis=1).max()
+    bound = 40 * np.finfo(dtype).eps * length[:, None] * reach  # of products with 40 terms
+    for each in found:
+        assert (np.abs(each.columns["dot"] - expected.columns["dot"]) <= bound).all()
+        assert (np.abs(each.columns["own"] - expected.columns["own"]) <= bound[:, 0]).all()
+        assert (np.abs(each.columns["taken"] - expected.columns["taken"]) <= bound).all()
+        assert (np.abs(each.columns["sq"] - expected.columns["sq"]) <= bound[:, 0] * length).all()
+        assert_allclose(each.total.total, expected.total.total, rtol=0, atol=(bound[:, 0] * length).sum() * reach)
+    assert_array_equal(found[0].columns["dot"], found[1].columns["dot"])
+
+
+@pytest.mark.parametrize("scaling", ["item", "none"])
+def test_items_near_the_reference_are_formed(scaling, monkeypatch):
+    """In float32, of items within a thousandth of each other the distances are those of float64, to a few ε of themselves."""
+    monkeypatch.setattr(base, "KEEP_BYTES", 0)
+    X = (1000 + np.random.default_rng(0).random((300, 40))).astype(np.float32)
+    with ThreadTeam(1) as team:
+        engine, exact = DenseEngine(X, team=team), DenseEngine(X.astype(np.float64), team=team)
+        frame = REGISTRY["frobenius", scaling].of(exact)
+        centers = item_points(exact, frame, np.arange(5))
+        for _ in range(2):
+            found = engine.run(frame, Costs(centers)).columns["costs"]
+            assert_allclose(found, exact.run(frame, Costs(centers)).columns["costs"], rtol=1e-4, atol=1e-5 * found.max())
+    assert not any(how.rows.loosely for _, how in engine._kept.values())

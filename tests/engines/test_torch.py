@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from orthonmf import ONMF
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam, available
-from orthonmf.engines.base import BLIND, doubled, reweighted
+from orthonmf.engines.base import BLIND, MAX_BLOCK, doubled, reweighted
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.engines.layout import Layout
 from orthonmf.exceptions import DeviceMemoryError, InvalidInputError
@@ -33,7 +33,7 @@ import torch
 
 from orthonmf.engines import torch as torch_engine
 from orthonmf.engines.tensors import Tensor
-from orthonmf.engines.torch import TorchEngine
+from orthonmf.engines.torch import OnDevice, TorchEngine
 
 LOSSES = sorted(REGISTRY)
 N_COMPONENTS = 5
@@ -341,3 +341,21 @@ def test_an_engine_of_arrays_refuses_what_lies_on_a_device():
     layout = Layout("samples", "dense")
     with ThreadTeam(1) as team, pytest.raises(InvalidInputError, match=r"engine='dense' reads arrays of this process.*X\.cpu\(\)"):
         layout.build(Tensor(torch.ones(3, 2)), None, team)
+
+
+@pytest.mark.parametrize("far", [True, False], ids=["in tasks", "in this process"])
+@pytest.mark.parametrize("parameters", [{}, {"scaling": "none", "capacity": 0.25}], ids=str)
+def test_chunks_are_computed_as_tensors(parameters, far, monkeypatch):
+    """A dask array whose chunks end where blocks do gives the bits of one tensor, wherever its few items are."""
+    array, passes = pytest.importorskip("dask.array"), []
+    monkeypatch.setattr(TorchEngine, "_parts", lambda self, *args: passes.append(self.n_items) or OnDevice._parts(self, *args))
+    rng = np.random.default_rng(2)
+    X = rng.gamma(2.0, size=(N_COMPONENTS, 7))[rng.integers(N_COMPONENTS, size=4 * MAX_BLOCK)] + rng.random((4 * MAX_BLOCK, 7))
+    expected = ONMF(N_COMPONENTS, engine="torch", **parameters).fit(X)
+    if far:
+        monkeypatch.setattr("orthonmf.engines.dask.FEW_BYTES", 0)
+    passes.clear()
+    found = ONMF(N_COMPONENTS, engine="torch", **parameters).fit(array.from_array(X, chunks=(MAX_BLOCK, -1)))
+    assert (MAX_BLOCK in passes) == far
+    assert_array_equal(found.labels_, expected.labels_)
+    assert_array_equal(found.components_, expected.components_)

@@ -20,7 +20,7 @@ from orthonmf.engines import ThreadTeam
 from orthonmf.engines.base import digest
 from orthonmf.engines.layout import Layout
 from orthonmf.exceptions import InvalidInputError
-from orthonmf.sources import Stored, StoredColumns, StoredRows, base, stored, turned
+from orthonmf.sources import Stored, StoredColumns, StoredRows, base, pieces, stored, turned
 
 
 @pytest.fixture(autouse=True)
@@ -186,15 +186,18 @@ def test_other_way_round(tmp_path):
     assert_array_equal(np.load(tmp_path / "again.npy"), X)
 
 
-def test_pieces_are_read_once_a_pass_and_few_are_held(tmp_path):
-    found = stored(as_npy(tmp_path, matrix()))
-    n_pieces = len(found.medium.borders) - 1
-    assert n_pieces > 10
+@pytest.mark.parametrize("kind", [as_npy, as_zarr_path], ids=["npy", "zarr"])
+def test_entries_are_read_once_a_pass_and_few_are_held(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(pieces.os, "cpu_count", lambda: 2)
+    X = matrix()
+    found = stored(kind(tmp_path, X))
+    assert len(found.borders) > 10
     for _ in range(3):
         for start in range(0, 700, 30):
             found[start : start + 30]
-    assert found.reads == 3 * n_pieces  # none is still held when the next pass begins, and none is read twice
-    assert len(found._pieces) <= 4
+    assert found.entries_read == 3 * 700  # none is still held when the next pass begins, and none is read twice
+    if kind is as_zarr_path:
+        assert len(found._source._pieces) <= base.HELD_BYTES // (37 * X[0].nbytes)
 
 
 def asked_first(engine, frame):
@@ -205,23 +208,33 @@ def asked_first(engine, frame):
 @pytest.mark.parametrize("frame", [Line, Euclidean])
 @pytest.mark.parametrize("kind", [as_npy, as_zarr_path], ids=["npy", "zarr"])
 def test_read_once_before_the_search(kind, frame, tmp_path, monkeypatch):
-    monkeypatch.setattr(base, "PIECES_AHEAD", 0)  # what is read ahead for another thread may be gone when that thread comes
+    monkeypatch.setattr(pieces, "PIECES_AHEAD", 0)  # what is read ahead for another thread may be gone when that thread comes
     X = matrix()
     X[0] *= 8  # the largest numbers come first
     path = kind(tmp_path, X)
     with ThreadTeam(1) as team:
         apart = stored(path)
-        n_pieces = len(apart.medium.borders) - 1
         apart.check("ONMF")
         expected = asked_first(Layout("samples", "dense").build(apart, None, team), frame)
-        assert apart.reads >= 2.9 * n_pieces  # some rows of a .npy are read by themselves
+        assert apart.entries_read >= 2.9 * len(X)  # some rows of a .npy are read by themselves
 
         together = stored(path)
         together.watch("ONMF")
         found = asked_first(Layout("samples", "dense").first_seen(together, None, team), frame)
-    assert together.reads == n_pieces
+    peeked = base.HELD_BYTES // 2 // X[0].nbytes if kind is as_npy else 0
+    assert together.entries_read == len(X) + peeked
     assert found[0] == expected[0]
     assert_array_equal(found[1], expected[1])
+
+
+def test_pieces_of_a_plain_file_are_the_slices_in_which_it_is_read(tmp_path):
+    X = matrix(20_000)
+    X[0] *= 8
+    found = stored(as_npy(tmp_path, X))
+    with ThreadTeam(1) as team:
+        engine = Layout("samples", "dense").first_seen(found, None, team)
+    assert any((found.medium.borders == each.stop).sum() == 0 for each in engine.slices)  # other pieces would lie in two slices
+    assert found.entries_read == len(X) + base.HELD_BYTES // 2 // X[0].nbytes
 
 
 def test_first_pieces_that_mislead(tmp_path):
@@ -229,19 +242,28 @@ def test_first_pieces_that_mislead(tmp_path):
     X = matrix()
     X[400:] *= 1000
     source = as_npy(tmp_path, X)
+    with ThreadTeam(1) as team:
+        found = stored(source)
+        asked_first(Layout("samples", "dense").first_seen(found, None, team), Line)
+    assert found.entries_read == 2 * len(X) + base.HELD_BYTES // 2 // X[0].nbytes
     for scaling in ("item", "none"):
         assert_same(ONMF(5, scaling=scaling).fit(source), ONMF(5, scaling=scaling).fit(X))
 
 
-def test_buffers_are_used_again_but_never_while_somebody_looks(tmp_path):
+@pytest.mark.parametrize("kind", [as_npy, as_zarr_path], ids=["npy", "zarr"])
+def test_buffers_are_used_again_but_never_while_somebody_looks(kind, tmp_path):
     X = matrix()
-    found = stored(as_npy(tmp_path, X))
-    first = found[0:30]
-    before = first.copy()
-    for start in range(0, 700, 30):
-        assert_array_equal(found[start : start + 30], X[start : start + 30])
-    assert_array_equal(first, before)
-    assert len(found._spare) + len(found._pieces) <= 10
+    found = stored(kind(tmp_path, X))
+    looked_at, places = [found[0:30], found[40:60][3:5, 2:9]], set()
+    before = [each.copy() for each in looked_at]
+    for start in [*range(30, 700, 30), *range(0, 700, 30)]:
+        part = found[start : start + 30]
+        places.add(part.ctypes.data)
+        assert_array_equal(part, X[start : start + 30])
+    for each, copied in zip(looked_at, before, strict=True):
+        assert_array_equal(each, copied)
+    if kind is as_npy:
+        assert len(places) <= 2 + 1  # two that take turns, and at first what is left of those that are looked at
 
 
 def test_many_threads_see_the_same(tmp_path):

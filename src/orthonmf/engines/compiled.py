@@ -382,7 +382,7 @@ class CompiledEngine(_Compiled, DenseEngine):
     def _values(self, where: slice) -> tuple[Array, float]:
         if self._dim_factor is not None or abs(self.shift) > LARGEST_SHIFT:
             return self.rows(where).values, 1.0
-        return _read_only(np.ascontiguousarray(self._array[where], self.dtype)), 2.0**self.shift
+        return _read_only(self._given(where)), 2.0**self.shift
 
     def _frame(self, frame: Distortion, values: Any, scale: float, weight: Array, numbers: Numbers) -> None:
         NUMBERS[type(frame)](values, scale, frame.ref, weight, *numbers)

@@ -172,7 +172,7 @@ class DaskEngine(Engine):
             rows = self._data.taken(np.arange(self.n_items), self.team.check)
             here = engine_class(self.local).of(rows, self.weight, self._dim_factor, self.shift, self.team)
             here.weight_shift, here.size = self.weight_shift, self.size
-            return in_chunks(here, self.chunks)
+            return in_chunks(here, self.chunks).near()
         other = copy(self)
         other._near = True
         return other

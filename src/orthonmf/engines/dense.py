@@ -17,15 +17,24 @@ from .threads import ThreadTeam
 
 # Of items of many bytes, what frames them (28 bytes) is kept between passes, where they themselves are too many to be kept framed.
 WIDE_BYTES = 112
+# Items lie loosely about the reference where none has less than this share of its length beside it: what is computed of them as they were
+# given rounds by ε of their length, which is at most 64 ε of what it would be of the rest.
+LOOSE = 2.0**-6
+# Between 2 to this power and its inverse, products with items that were not scaled neither overflow nor vanish.
+PLAIN_SHIFT = 32
 
 
 @dataclass(frozen=True)
 class _How:
-    """What frames the items of a block: x' = factor · x − along · ref; None stands for ones."""
+    """What frames the items of a block: x' = factor · x − along · ref; None stands for ones.
+
+    Where the items lie ``loosely`` about the reference, this stays a formula.
+    """
 
     factor: Array | None
     along: Array | None
     ref: Array
+    loosely: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,44 @@ class DenseRows:
 
     def take(self, index: Any) -> Array:
         return self.values[index].astype(np.float64)
+
+
+@dataclass(frozen=True)
+class LooseRows(DenseRows):
+    """Items of one block that lie loosely about the reference, but for a factor ``unit``: what would frame them acts on what they give."""
+
+    how: _How
+    unit: float = 1.0
+
+    @property
+    def _factor(self) -> Any:
+        """By which each item is multiplied."""
+        return self.unit if self.how.factor is None else (self.unit * self.how.factor).astype(self.values.dtype)
+
+    def dot(self, vectors: Array) -> Array:
+        # x'·v = factor (x·v) − along (ref·v)
+        inner = super().dot(vectors)
+        inner *= self._factor
+        common = (vectors @ self.how.ref).astype(inner.dtype)[:, None]
+        inner -= common if self.how.along is None else common * self.how.along.astype(inner.dtype, copy=False)
+        return inner
+
+    def tdot(self, weights: Array) -> Array:
+        whole = weights.sum(axis=1) if self.how.along is None else weights @ self.how.along
+        return super().tdot(weights * self._factor) - np.multiply.outer(whole, self.how.ref)
+
+    def sqnorms(self) -> Array:
+        rest = self.take(np.arange(len(self.values)))
+        return np.einsum("ij,ij->i", rest, rest)
+
+    def growth(self, weight: Array, vectors: Array, labels: Labels | None = None) -> Array:
+        return super().growth(weight * self._factor, vectors, labels)
+
+    def take(self, index: Any) -> Array:
+        rest = super().take(index) * self.unit
+        if self.how.factor is not None:
+            rest *= self.how.factor[index][:, None]
+        return rest - (self.how.ref if self.how.along is None else np.multiply.outer(self.how.along[index], self.how.ref))
 
 
 @dataclass(frozen=True)
@@ -126,6 +173,13 @@ class DenseRawRows:
         return bits.sum(axis=1)
 
 
+def _loosened(rows: DenseRows, raw: DenseRawRows) -> _How:
+    """What framed the items of a block; where they lie loosely about the reference, it need not be done again."""
+    how: Any = rows.how
+    length = np.sqrt(raw.sqnorms()) if how.factor is None else np.sqrt(raw.sqnorms()) * how.factor
+    return replace(how, loosely=bool((np.sqrt(rows.sqnorms()) >= LOOSE * length).all()))
+
+
 class DenseEngine(Engine):
     """Items are the rows of ``array``, an (n_items, n_dims) array or view of any strides.
 
@@ -159,18 +213,26 @@ class DenseEngine(Engine):
         return cls(items, weight, dim_factor=dim_factor, shift=shift, team=team)
 
     def rows(self, where: slice) -> DenseRawRows:
-        return DenseRawRows(self._scaled(np.ascontiguousarray(self._array[where], self.dtype)))
+        return DenseRawRows(self._scaled(self._given(where)))
+
+    def _given(self, where: slice) -> Array:
+        """The items of one block as they were given."""
+        return np.ascontiguousarray(self._array[where], self.dtype)
 
     def _items(self, framing: Framing, where: slice) -> Any:
         if self._kept_whole or self.frames_are_few or not self.lasting or self.row_width * self.dtype.itemsize < WIDE_BYTES:
             return super()._items(framing, where)
         before, kept = self._kept.get((None, where.start), (None, None))
-        if before is framing:
-            how = kept.rows
+        if before is not framing:
+            items = super()._items(framing, where)
+            kept = replace(items, rows=_loosened(items.rows, self.rows(where)))
+            self._kept[None, where.start] = framing, kept
+        how: _How = kept.rows
+        if not how.loosely:
             return replace(kept, rows=self.rows(where).framed(how.factor, how.along, how.ref))
-        items = super()._items(framing, where)
-        self._kept[None, where.start] = framing, replace(items, rows=items.rows.how)
-        return items
+        if self._dim_factor is None and abs(self.shift) <= PLAIN_SHIFT:
+            return replace(kept, rows=LooseRows(self._given(where), how, 2.0**self.shift))
+        return replace(kept, rows=LooseRows(self.rows(where).values, how))
 
     def select(self, index: Labels) -> Engine:
         weight = None if self.weight is None else self.weight[index]

@@ -94,8 +94,8 @@ class Layout:
         """The engine for a matrix; one on disk whose numbers are being watched is read once for all that is asked of it first.
 
         That pass checks the numbers, finds the largest, the digest and the sum, and keeps the items from which a median is taken. Digest
-        and sum depend on the power of two that the largest number makes, which the first pieces suggest; where they mislead, what depends
-        on it is found in passes of its own.
+        and sum depend on the power of two that the largest number makes, which the first pieces suggest; where they mislead, a second
+        pass finds these.
         """
         if not isinstance(X, ON_DISK):
             return self.build(X, sample_weight, team)
@@ -104,13 +104,14 @@ class Layout:
         else:
             rows = X if isinstance(X, Stored) else X.T
             engine = self.build(X, sample_weight, team, 0)
-            rows.remember(sampled(engine, median_items(engine), 0))
+            rows.expect(engine.slices, sampled(engine, median_items(engine), 0))
             engine = self.build(X, sample_weight, team, self._even(_shift(rows.peek())))
         with team.unhurried():
             seen: FirstSums = engine.run(None, FirstLook()).total
+            if (shift := self.shift(X, sample_weight)) != engine.shift:
+                engine = self.build(X, sample_weight, team, shift)
+                seen = engine.run(None, FirstLook()).total
         engine.passes = team.passes = 0  # those that ask for what it found are counted
-        if (shift := self.shift(X, sample_weight)) != engine.shift:
-            return self.build(X, sample_weight, team, shift)
         engine.seen = seen
         return engine
 

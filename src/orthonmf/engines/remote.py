@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from .._common.typing import Array
-from ..passes.base import Found, Pass
+from ..passes.base import Found, Pass, host
 from ..sources.chunked import rows_of
 from . import engine_class
 from .base import BLIND, Engine, Framing, doubled, in_chunks
@@ -262,6 +262,7 @@ class _Chunk:
             if engine.lasting and engine.frames_are_few:
                 engine._kept = self._memory.kept.setdefault(sight.key, {})
         found = engine.run(frame, recipe.work, columns)
+        found = replace(found, columns={name: host(values) for name, values in found.columns.items()})  # from a device, where it was there
         if recipe.name != "*":  # what is sent back is not asked for again
             for name, values in found.columns.items():
                 self._memory.columns[recipe.key, name] = values

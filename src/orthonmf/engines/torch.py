@@ -193,10 +193,13 @@ class TorchEngine(OnDevice, DenseEngine):
         super().__init__(self._held, weight, dim_factor=dim_factor, shift=shift, team=team)
 
     def rows(self, where: slice) -> DenseRawRows:
-        block: Any = self._held[where]
         kind: Any = imported("orthonmf.engines.fused:FusedRawRows") if self._has_kernels else DenseRawRows
-        found: DenseRawRows = kind(self._scaled(np.ascontiguousarray(block, self.dtype, like=block)))
+        found: DenseRawRows = kind(self._scaled(self._given(where)))
         return found
+
+    def _given(self, where: slice) -> Any:
+        block: Any = self._held[where]
+        return np.ascontiguousarray(block, self.dtype, like=block)
 
     def select(self, index: Labels) -> Engine:
         weight = None if self.weight is None else self.weight[index]

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from threading import Event, Lock, Thread
-from typing import Any, Protocol
+from threading import Lock
+from typing import Any, Protocol, cast
 
 import numpy as np
 from scipy import sparse
 
-from .._common.typing import Array
+from .._common.typing import Array, Labels
 from .._common.validation import check_values
 from ..exceptions import InvalidInputError
+from .pieces import Pieces
+from .rooms import OwnRooms
 
-# A piece is whole stored chunks of about so many bytes; so many bytes of pieces are held, and so many pieces are read ahead. Few and small:
-# what was just copied is then still in a processor's cache when it is computed with. (A pass over 1.5 GB of float32 took 0.6 to 0.7 of the
-# time that it took with pieces of 8 MiB of which 64 were held, on two busy cores.)
+# A piece is whole stored chunks of about so many bytes; so many bytes of those that threads share are held. Few and small: what was just
+# copied is then still in a processor's cache when it is computed with. (A pass over 1.5 GB of float32 took 0.6 to 0.7 of the time that it
+# took with pieces of 8 MiB of which 64 were held, on two busy cores.)
 PIECE_BYTES = 4 << 20
 HELD_BYTES = 16 << 20
-PIECES_AHEAD = 2
-# Buffers that are kept for the next pieces.
-SPARE = 4
 # What is no larger is loaded: it would be held anyway.
 FEW_BYTES = 64 << 20
 # The disk is read in pages of this many bytes: rows that lie apart are read one by one where their pages are less than a piece.
@@ -53,68 +49,49 @@ class Medium(Protocol):
         """Fill ``out`` with the entries from ``start`` to ``stop`` of the first axis."""
 
 
+class PlainMedium(Medium, Protocol):
+    """One whose entries lie one after the other: any of them are read without the others."""
+
+    def scattered(self, index: Labels) -> Array:
+        """Entries that lie apart."""
+
+
 def even_borders(length: int, entry_bytes: int, chunk: int = 1) -> Array:
     """Pieces of whole chunks, each about ``PIECE_BYTES``."""
     step = max(PIECE_BYTES // max(entry_bytes * chunk, 1), 1) * chunk
     return np.append(np.arange(0, length, step), length)
 
 
-class _Piece:
-    """A piece that is being read, or has been."""
-
-    def __init__(self) -> None:
-        self._done = Event()
-        self._found: Array | BaseException | None = None
-
-    @property
-    def done(self) -> bool:
-        return self._done.is_set()
-
-    def put(self, found: Array | BaseException) -> None:
-        self._found = found
-        self._done.set()
-
-    def get(self) -> Array:
-        """The numbers, once they are there."""
-        self._done.wait()
-        if isinstance(self._found, BaseException):
-            raise self._found
-        assert self._found is not None
-        return self._found
-
-
 class Stored:
-    """An array on disk. Slices of its first axis are views of pieces, which are read once while in use, and ahead of use, into few buffers.
+    """An array on disk, whose slices of the first axis are read into few buffers that are used again.
 
-    It may be sliced from several threads at a time. Numbers that are neither float32 nor float64 are seen as float64, those of a vector
-    of whole numbers as they are.
+    It may be sliced from several threads at a time. Of a plain medium, whose rows lie one after the other, each thread reads what it asks
+    for itself. Of others, which are unpacked chunk by chunk, pieces are shared, and read ahead of their use. Numbers that are neither
+    float32 nor float64 are seen as float64, those of a vector of whole numbers as they are.
 
     Parameters
     ----------
     medium : Medium
+        Or a ``PlainMedium``.
 
     Attributes
     ----------
-    reads : int
-        Pieces read so far.
+    entries_read : int
+        So far, along the first axis.
     """
 
     def __init__(self, medium: Medium) -> None:
-        self.medium = medium
+        self.medium, self.borders = medium, medium.borders
         self.shape, self.ndim = tuple(int(side) for side in medium.shape), len(medium.shape)
         given = np.dtype(medium.dtype)
         whole = self.ndim == 1 and given.kind in "iu"
         self.dtype = given if whole or given in (np.float32, np.float64) else np.dtype(np.float64)
-        self.reads = 0
-        self._entry_bytes = given.itemsize * int(np.prod(self.shape[1:], dtype=np.int64))
-        self._longest = int(np.diff(medium.borders).max(initial=0)) * self._entry_bytes
-        # Every core may be at another piece.
-        self._n_held = max(HELD_BYTES // max(self._longest, 1), (os.cpu_count() or 1) + PIECES_AHEAD)
-        self._pieces: OrderedDict[int, _Piece] = OrderedDict()
-        self._spare: list[Array] = []
+        self.entries_read = 0
+        self._plain = cast(PlainMedium, medium) if hasattr(medium, "scattered") else None
+        self._source: OwnRooms | Pieces = Pieces(medium, HELD_BYTES) if self._plain is None else OwnRooms(medium)
         self._lock = Lock()
         self._watch: Callable[[int, Array], None] | None = None
-        self._maxima = np.full(len(medium.borders) - 1, -np.inf)
+        self._maxima = np.full(len(self.borders) - 1, -np.inf)
         self._kept, self._kept_rows = np.zeros(0, np.intp), np.zeros((0, *self.shape[1:]), self.dtype)
 
     def __len__(self) -> int:
@@ -134,12 +111,13 @@ class Stored:
         if isinstance(where, tuple):  # columns: for few long rows
             return np.concatenate([part[:, where[1]] for _, part in self.parts()])
         if isinstance(where, slice):
-            return self._slice(*where.indices(len(self))[:2])
+            start, stop = where.indices(len(self))[:2]
+            return self._converted(self._source.rows(self._read, start, max(start, stop)))
         return self._take(np.asarray(where))
 
     def parts(self) -> Iterator[tuple[int, Array]]:
         """The pieces in order, each with where it begins."""
-        for number, start in enumerate(self.medium.borders[:-1].tolist()):
+        for number, start in enumerate(self.borders[:-1].tolist()):
             yield start, self._converted(self._piece(number))
 
     def max(self, initial: float = 0.0) -> float:
@@ -149,14 +127,16 @@ class Stored:
         return max(float(self._maxima.max(initial=0)), initial)
 
     def peek(self) -> float:
-        """The largest number of the first pieces, as many as are still held when a pass begins."""
-        for number in range(min(self._n_held // 2, len(self._maxima))):
-            self._piece(number)
-        return float(self._maxima.max(initial=0))
+        """The largest number of the first entries, about as many as are still held when a pass begins."""
+        return float(self[: max(HELD_BYTES // 2 // self._source.entry_bytes, 1)].max(initial=0))
 
-    def remember(self, index: Array) -> None:
-        """Keep the rows at ``index``, in rising order, when their pieces are first read: they need not be read again."""
+    def expect(self, slices: list[slice], index: Labels) -> None:
+        """Hear in which slices all will be read first. The rows at ``index``, in rising order, are kept when they are: they need not be
+        read again."""
         self._kept, self._kept_rows = index, np.empty((len(index), *self.shape[1:]), self.dtype)
+        if self._plain is not None:  # any piece is as good as another, and one that is read whole is looked at then
+            self.borders = np.array([0, *(each.stop for each in slices)])
+        self._maxima = np.full(len(self.borders) - 1, -np.inf)
 
     def __matmul__(self, other: Array) -> Array:
         return np.concatenate([part @ other for _, part in self.parts()])
@@ -184,11 +164,9 @@ class Stored:
     def _converted(self, values: Array) -> Array:
         return values.astype(self.dtype, copy=False)
 
-    def _slice(self, start: int, stop: int) -> Array:
-        borders = self.medium.borders
-        first, last = np.searchsorted(borders, start, "right") - 1, np.searchsorted(borders, stop, "left")
-        parts = [self._piece(number)[max(start - borders[number], 0) : stop - borders[number]] for number in range(first, max(last, first))]
-        return self._converted(parts[0] if len(parts) == 1 else np.concatenate([np.empty((0, *self.shape[1:]), self.medium.dtype), *parts]))
+    def _piece(self, number: int, *, ahead: bool = True) -> Array:
+        start, stop = self.borders[number : number + 2].tolist()
+        return self._source.rows(self._read, start, stop, ahead=ahead)
 
     def _take(self, index: Array) -> Array:
         """The entries at ``index``, in its order; the disk is read in the order of the disk."""
@@ -196,78 +174,34 @@ class Stored:
             return self._kept_rows[np.searchsorted(self._kept, index)]
         found = np.empty((len(index), *self.shape[1:]), self.dtype)
         order = np.argsort(index, kind="stable")
-        cuts = np.searchsorted(index[order], self.medium.borders)
-        one = np.empty((1, *self.shape[1:]), self.medium.dtype)
+        cuts = np.searchsorted(index[order], self.borders)
         for number in np.flatnonzero(np.diff(cuts)).tolist():
-            places = order[cuts[number] : cuts[number + 1]]
-            if getattr(self.medium, "scattered", False) and len(places) * max(PAGE_BYTES, self._entry_bytes) < self._longest // 2:
-                for place in places.tolist():
-                    self.medium.read(int(index[place]), int(index[place]) + 1, one)
-                    found[place] = one[0]
+            places, start = order[cuts[number] : cuts[number + 1]], self.borders[number]
+            n_bytes = (self.borders[number + 1] - start) * self._source.entry_bytes
+            if self._plain is not None and len(places) * max(PAGE_BYTES, self._source.entry_bytes) < n_bytes // 2:
+                found[places] = self._plain.scattered(index[places])
             else:
-                found[places] = self._piece(number, ahead=0)[index[places] - self.medium.borders[number]]
+                found[places] = self._piece(number, ahead=False)[index[places] - start]
         return found
 
-    def _piece(self, number: int, ahead: int = PIECES_AHEAD) -> Array:
-        """The numbers of a piece; those that follow are being read meanwhile."""
+    def _read(self, start: int, stop: int, out: Array) -> None:
+        """Read some entries; look at pieces that are read for the first time."""
+        self.medium.read(start, stop, out)
         with self._lock:
-            piece, mine = self._begun(number)
-            last = min(number + 1 + ahead, len(self.medium.borders) - 1)
-            others = [(other, each) for other in range(number + 1, last) for each, new in (self._begun(other),) if new]
-        for other, each in others:
-            Thread(target=self._load, args=(other, each), name="orthonmf_reader", daemon=True).start()
-        if mine:
-            self._load(number, piece)
-        return piece.get()
-
-    def _begun(self, number: int) -> tuple[_Piece, bool]:
-        """A piece, and whether nobody reads it yet; what was used longest ago makes room for it."""
-        piece = self._pieces.get(number)
-        if piece is not None:
-            self._pieces.move_to_end(number)
-            return piece, False
-        while len(self._pieces) >= self._n_held:
-            oldest = next((other for other, each in self._pieces.items() if each.done), None)
-            if oldest is None:
-                break
-            self._recycle(self._pieces.pop(oldest))
-        piece = self._pieces[number] = _Piece()
-        return piece, True
-
-    def _recycle(self, piece: _Piece) -> None:
-        if isinstance(piece._found, np.ndarray) and piece._found.base is not None:
-            self._spare.append(piece._found.base)
-            del self._spare[:-SPARE]
-
-    def _load(self, number: int, piece: _Piece) -> None:
-        start, stop = self.medium.borders[number : number + 2].tolist()
-        try:
-            out = self._buffer()[: (stop - start) * self._entry_bytes].view(self.medium.dtype).reshape(stop - start, *self.shape[1:])
-            self.medium.read(start, stop, out)
-            self.reads += 1
+            self.entries_read += stop - start
+        first, last = int(np.searchsorted(self.borders, start)), int(np.searchsorted(self.borders, stop, "right")) - 1
+        for number in range(first, last):
             if np.isneginf(self._maxima[number]):
-                self._see(number, start, out)
-            piece.put(out)
-        except BaseException as error:
-            with self._lock:
-                self._pieces.pop(number, None)
-            piece.put(error)
+                begin, end = self.borders[number : number + 2].tolist()
+                self._see(number, begin, out[begin - start : end - start])
 
     def _see(self, number: int, start: int, part: Array) -> None:
-        """Look at a piece that is read for the first time."""
-        if self._watch is not None:
+        largest = part.max(initial=0)
+        if self._watch is not None and not (np.isfinite(largest) and part.min(initial=0) >= 0):
             self._watch(start, part)
         first, last = np.searchsorted(self._kept, [start, start + len(part)])
         self._kept_rows[first:last] = part[self._kept[first:last] - start]
-        self._maxima[number] = part.max(initial=0)
-
-    def _buffer(self) -> Array:
-        """Room for the longest piece: that of one which nobody looks at any more, or new."""
-        with self._lock:
-            for place, spare in enumerate(self._spare):
-                if sys.getrefcount(spare) <= 3:  # the list, the loop and the call
-                    return self._spare.pop(place)
-        return np.empty(self._longest, np.uint8)
+        self._maxima[number] = largest
 
 
 class StoredColumns:

@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from .._common.typing import Array
+from .._common.typing import Array, Labels
 from ..exceptions import InvalidInputError
 from .base import Stored, StoredColumns, even_borders
 
 
 class PlainFile:
     """Rows of numbers one after the other, from an offset on. Opened once; it is closed when nothing needs it any more."""
-
-    scattered = True  # a row can be read by itself
 
     def __init__(self, path: str | os.PathLike[str], offset: int, shape: tuple[int, ...], dtype: Any) -> None:
         self.name, self.shape, self.dtype = Path(path).name, shape, np.dtype(dtype)
@@ -28,12 +26,22 @@ class PlainFile:
         weakref.finalize(self, os.close, self._file)
 
     def read(self, start: int, stop: int, out: Array) -> None:
-        """Fill ``out`` with rows."""
-        place, left = self._offset + start * self._row_bytes, out.reshape(-1).view(np.uint8).data
+        """Fill ``out`` with rows; the system reads ahead."""
+        self._fill(start, out)
+
+    def scattered(self, index: Labels) -> Array:
+        """Rows that lie apart, each read by itself."""
+        found = np.empty((len(index), *self.shape[1:]), self.dtype)
+        for row, out in zip(index.tolist(), found, strict=True):
+            self._fill(row, out)
+        return found
+
+    def _fill(self, row: int, out: Array) -> None:
+        place, left = self._offset + row * self._row_bytes, out.reshape(-1).view(np.uint8).data
         while left:
             n_read = _read_at(self._file, left, place)
             if n_read == 0:
-                raise InvalidInputError(f"{self.name} ends in row {start}; {self.shape[0]} rows are expected. Is it being written?")
+                raise InvalidInputError(f"{self.name} ends in row {row}; {self.shape[0]} rows are expected. Is it being written?")
             place, left = place + n_read, left[n_read:]
 
 
