@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from itertools import count, pairwise
 
 import dask
@@ -354,16 +355,22 @@ def _saved(model, path):
     return ONMF.load(path)
 
 
-def test_weights_are_sent_once(client, stored, monkeypatch):
-    weight = np.random.default_rng(0).gamma(1.0, 1.0, stored.shape[0])
-    sent, send = [], client._send_to_scheduler
+@pytest.fixture
+def sent(client, monkeypatch):
+    """The bytes of every message with tasks."""
+    sizes, send = [], client._send_to_scheduler
 
     def noted(message):
         if message["op"] == "update-graph":
-            sent.append(sum(map(len, message["expr_ser"].frames)))
+            sizes.append(sum(map(len, message["expr_ser"].frames)))
         return send(message)
 
     monkeypatch.setattr(client, "_send_to_scheduler", noted)
+    return sizes
+
+
+def test_weights_are_sent_once(client, stored, sent):
+    weight = np.random.default_rng(0).gamma(1.0, 1.0, stored.shape[0])
     ONMF(3, engine="dense").fit(stored)
     plain, n_plain = sum(sent), len(sent)
     sent.clear()
@@ -409,6 +416,41 @@ def test_few_answers_wait(client, heavy, ahead, monkeypatch):
 
 def _number(block, number):
     return number
+
+
+def _long(values, block, number):
+    return values
+
+
+def _n_tasks(dask_scheduler):
+    return len(dask_scheduler.tasks)
+
+
+def test_a_pass_is_one_message_and_so_are_its_answers(client, sent, monkeypatch):
+    gathered, gather = [], client.gather
+    monkeypatch.setattr(client, "gather", lambda futures, **options: (gathered.append(len(futures)), gather(futures, **options))[1])
+    monkeypatch.setattr(cluster_module, "TASK_BYTES", 1)  # a task for each chunk
+    chunks = cluster_module.Cluster(da.zeros((20, 2), chunks=(10, 2)))
+    values = np.random.default_rng(0).random(10_000)
+    calls = [(number, (number,)) for number in range(2)]
+    for answer in chunks.map("long", partial(_long, values), calls, lambda: None):
+        assert_array_equal(answer, values)
+    assert gathered == [2]
+    (size,) = sent
+    assert values.nbytes < size < 1.5 * values.nbytes  # once for all tasks
+
+
+@pytest.mark.parametrize(("n_numbers", "n_kept"), [(1, cluster_module.SPENT_TASKS), (cluster_module.SPENT_BYTES // 16, 2)])
+def test_the_scheduler_forgets_what_was_answered(client, n_numbers, n_kept, monkeypatch):
+    monkeypatch.setattr(cluster_module, "TASK_BYTES", 1)  # a task for each chunk
+    chunks = cluster_module.Cluster(da.zeros((20, 2), chunks=(10, 2)))
+    calls = [(number, (number,)) for number in range(2)]
+    before, seen = client.run_on_scheduler(_n_tasks), []
+    for _ in range(3 * n_kept):
+        list(chunks.map("long", partial(_long, np.zeros(n_numbers)), calls, lambda: None))
+        seen.append(client.run_on_scheduler(_n_tasks) - before)
+    assert max(seen) <= 2 * (n_kept + 1)  # two workers, and the pass that has just ended
+    assert min(seen[n_kept:]) <= 2
 
 
 def test_small_chunks_share_a_task_and_one_that_fails_is_still_named(client, rounds):

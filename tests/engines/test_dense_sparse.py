@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import REGISTRY as ENGINES
 from orthonmf.engines import ThreadTeam, base, engine_class, threads
-from orthonmf.engines.base import MAX_BLOCK, block_weight, weighted_mean
+from orthonmf.engines.base import MAX_BLOCK, block_weight, median, weighted_mean
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.engines.sparse import SparseEngine
 from orthonmf.engines.threads import TimeLimitReached
@@ -436,6 +436,18 @@ def test_items_framed_from_what_was_kept_are_the_same_bits(scaling, dtype, monke
                 for name, values in columns.items():
                     assert_array_equal(found[name], values)
         assert len(engine._kept) == len(engine.slices)  # of the last frame alone
+
+
+@pytest.mark.parametrize("n_items", [1, 2, 7, 8])
+def test_the_median_of_equal_weights_is_the_lower_one(n_items):
+    X = np.random.default_rng(0).integers(0, 4, (n_items, 5)).astype(float)
+    assert_array_equal(median(DenseEngine(X, np.full(n_items, 2.0), team=ThreadTeam(1))), np.sort(X, axis=0)[(n_items - 1) // 2])
+
+
+def test_the_median_weighted_vs_repeated():
+    X, weight = np.random.default_rng(0).integers(0, 4, (7, 5)).astype(float), np.array([2.0, 1, 1, 3, 2, 1, 1])
+    repeated = np.repeat(X, weight.astype(int), axis=0)
+    assert_array_equal(median(DenseEngine(X, weight, team=ThreadTeam(1))), median(DenseEngine(repeated, team=ThreadTeam(1))))
 
 
 @dataclass(frozen=True)

@@ -545,9 +545,12 @@ def median(engine: Engine) -> Array:
     """Weighted median of every dimension over a fixed sample of the items, in the scaled units of the engine."""
     few = sample(engine, median_items(engine), 0)
     whole = slice(0, few.n_items)
-    items = few.rows(whole).framed(None, None, np.zeros(few.n_dims)).take(np.arange(few.n_items))
+    items, weight = few.rows(whole).framed(None, None, np.zeros(few.n_dims)).take(np.arange(few.n_items)), block_weight(few, whole)
+    if (weight == weight[0]).all():  # then there is no need for their order
+        middle = (few.n_items - 1) // 2
+        return np.ascontiguousarray(np.partition(items.T, middle, axis=1)[:, middle])
     order = items.argsort(axis=0, kind="stable")
-    below = np.cumsum(block_weight(few, whole)[order], axis=0)
+    below = np.cumsum(weight[order], axis=0)
     middle = (below < below[-1] / 2).sum(axis=0)
     return np.take_along_axis(items, order, axis=0)[middle, np.arange(few.n_dims)]
 

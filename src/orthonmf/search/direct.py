@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from .._common.typing import Array
 from ..distortion import loss_of
 from ..distortion.base import Distortion, Metric
 from ..engines.base import Engine, doubled
+from .budget import BUDGET
 from .job import Request, few_items
-from .partition import Free, Partition, alternate, opened, sharpened, spaced
+from .partition import Free, Partition, alternate, nearest_pass, opened, sharpened, spaced
 from .proof import farthest_if_proven
 from .sampling import mergeable
 
@@ -59,7 +63,7 @@ def _sought(engine: Engine, distortion: Distortion, asked: int) -> Direct | None
     few = engine if engine.n_items <= few_items(asked) else engine.select(spaced(engine.n_items, few_items(asked)))
     # Without the reference, which is in none of the groups: where these are far apart, the others are an item of each.
     centers = opened(few, distortion, distortion.origin, asked + 1)[1:]
-    part = alternate(few, distortion, centers) if len(centers) == asked else None
+    part = alternate(few, distortion, centers) if len(centers) == asked and _settles(few, distortion, centers) else None
     if part is None or farthest_if_proven(few, distortion, part) is None:
         return None
     if few is not engine:
@@ -70,3 +74,12 @@ def _sought(engine: Engine, distortion: Distortion, asked: int) -> Direct | None
     # The labels are those of the best partition: only its centres are left to find.
     part = replace(part, centers=sharpened(engine, distortion, part))
     return Direct(engine, distortion, part, certain=farthest.heavy == engine.n_items)
+
+
+def _settles(engine: Engine, distortion: Distortion, centers: Array) -> bool:
+    """Whether a few passes are enough for every item to stay where it is, as they are where components are far apart."""
+    changed, labels = engine.n_items, None
+    for _ in range(BUDGET.direct_passes):
+        stats, labels = nearest_pass(engine, distortion, centers, labels)
+        centers, changed = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny)), stats.changed
+    return changed == 0
