@@ -22,6 +22,7 @@ from .._common.typing import Array, Labels
 from ..exceptions import IntegrityError
 from ..passes.base import GIVEN_WEIGHT, INDEX, Columns, Found, Pass, host
 from ..passes.raw import Digest, DigestSums, Energy, FirstSums, Scalar, Total, WeightedSum
+from .journal import Again, Later
 from .threads import ThreadTeam
 
 # A block of this many bytes, and as many of logits, stays in a core's second-level cache.
@@ -341,6 +342,11 @@ class Engine(Holder, ABC):
         found = Found(self._added(totals), joined)
         self.pass_seconds = self.team.clock() - began
         return found
+
+    def promised(self, frame: Framing | None, work: Pass, columns: Columns, names: Iterable[str]) -> dict[str, Any]:
+        """The columns of a pass whose total is known, found when they are read."""
+        again = Again(self, frame, work, columns)
+        return {name: Later(again, name) for name in names}
 
     def _chunk_starts(self, block_items: int) -> set[int]:
         """Where the blocks begin with which the chunks do."""
