@@ -81,7 +81,7 @@ def wide(engine: Engine, distortion: Distortion, n_components: int) -> bool:
 
 
 def _levelled(vectors: Array) -> Array:
-    """Other vectors with the same span, about as long as each other and far from parallel: in a quarter of the time of orthonormal ones."""
+    """Other vectors with the same span, about as long as each other and far from parallel, without a QR decomposition."""
     gram = vectors @ vectors.T
     # What is added keeps the Cholesky factor of a singular matrix from failing (Fukaya et al., 2020, doi:10.1137/18M1218212).
     gram.ravel()[:: len(gram) + 1] += 11 * sum(vectors.shape) * float(np.finfo(float).eps) * np.trace(gram)
