@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import REGISTRY as ENGINES
 from orthonmf.engines import ThreadTeam, base, engine_class, threads
-from orthonmf.engines.base import MAX_BLOCK, block_weight, weighted_mean
+from orthonmf.engines.base import MAX_BLOCK, block_weight, median, weighted_mean
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.engines.sparse import SparseEngine
 from orthonmf.engines.threads import TimeLimitReached
@@ -180,6 +180,14 @@ class TestPlainFormula:
         assert_allclose(rows.growth(weight, vectors), expected, rtol=10 * ROUNDING[dtype], atol=1e-6 if dtype is np.float32 else 1e-12)
         own = expected[labels, np.arange(len(X))]
         assert_allclose(rows.growth(weight, vectors, labels), own, rtol=10 * ROUNDING[dtype], atol=1e-6 if dtype is np.float32 else 1e-12)
+
+
+@pytest.mark.parametrize("n_items", [1, 2, 3, 16, 17])
+def test_the_median_is_that_of_weights_of_one(n_items):
+    X = np.random.default_rng(n_items).integers(0, 5, (n_items, 30)).astype(float)
+    plain, weighted = (median(DenseEngine(X, weight, team=ThreadTeam(1))) for weight in (None, np.ones(n_items)))
+    assert_array_equal(plain, weighted)
+    assert_array_equal(plain, np.sort(X, axis=0)[(n_items + 1) // 2 - 1])
 
 
 def test_blocks_of_sparse_items_outweigh_a_sum_of_all_dimensions():

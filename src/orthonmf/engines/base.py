@@ -540,10 +540,13 @@ def median(engine: Engine) -> Array:
     few = sample(engine, median_items(engine), 0)
     whole = slice(0, few.n_items)
     items = few.rows(whole).framed(None, None, np.zeros(few.n_dims)).take(np.arange(few.n_items))
+    if few.weight is None:
+        middle = (few.n_items - 1) // 2
+        return np.partition(items, middle, axis=0)[middle]
     order = items.argsort(axis=0, kind="stable")
     below = np.cumsum(block_weight(few, whole)[order], axis=0)
-    middle = (below < below[-1] / 2).sum(axis=0)
-    return np.take_along_axis(items, order, axis=0)[middle, np.arange(few.n_dims)]
+    places = (below < below[-1] / 2).sum(axis=0)
+    return np.take_along_axis(items, order, axis=0)[places, np.arange(few.n_dims)]
 
 
 # Odd multipliers of a multiplicative hash; the golden ratio in 64 bits spreads consecutive numbers.
