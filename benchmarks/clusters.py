@@ -1,20 +1,30 @@
 """A dask cluster of this machine beside its threads: one pass, whole fits, workers that are killed, and data larger than the workers.
 
-Run ``python -m benchmarks clusters`` (about five minutes; ``--parts pass fit deaths memory`` chooses). *Pass*: 2e6 items of 64 float32
-dimensions that the workers hold, in chunks of dask's own size or as many as there are workers, 20 components; medians after a warm-up;
-*× threads* compares with as many threads of this process (as many as there are cores, at most), *speed-up* with one worker; *KiB* is
-what the tasks of one pass and their answers take, beside chunks × (k p + k) numbers each way. On a machine of 16 cores (about two minutes):
-``python -m benchmarks clusters --parts pass --workers 1 2 4 8 16``. *Deaths*: a fit to 2 GB in a file, of which every task loads
-its chunk, undisturbed and with a worker killed twice. *Memory*: the same of 3.2 GB, on two workers that may hold a quarter of it each.
+Run ``python -m benchmarks clusters`` (about five minutes; ``--parts pass fixed fit deaths memory`` chooses).
+
+*Pass*: 2e6 items of 64 float32 dimensions that the workers hold, in chunks of dask's own size or as many as there are workers, 20
+components; medians after a warm-up; *× threads* compares with as many threads of this process (as many as there are cores, at most),
+*speed-up* with one worker; *KiB* is what the tasks of one pass and their answers take, beside chunks × (k p + k) numbers each way. On a
+machine of 16 cores (about two minutes): ``python -m benchmarks clusters --parts pass --workers 1 2 4 8 16``.
+
+*Fixed*: what a pass of 16 tasks takes of the processor in the client and the scheduler, whatever the workers compute (512 items each), less
+what both take when nothing happens; the seconds of the clock are those of 16 workers on the cores of this machine.
+
+*Deaths*: a fit to 2 GB in a file, of which every task loads its chunk, undisturbed and with a worker killed twice. *Memory*: the same of
+3.2 GB, on two workers that may hold a quarter of it each.
 """
 
 from __future__ import annotations
 
 import argparse
+import logging
+import os
 import pickle
+import statistics
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
@@ -23,7 +33,9 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
-from distributed import futures_of, wait
+import psutil
+from distributed import Client, futures_of, wait
+from distributed.deploy.subprocess import SubprocessCluster
 
 from orthonmf import ONMF
 from orthonmf.distortion import REGISTRY
@@ -39,7 +51,7 @@ from tests.engines.clusters import deaths, local_cluster, sizes
 
 from . import scaling
 from ._table import Column, Table
-from ._timing import machine, median_seconds
+from ._timing import machine, median_seconds, timed
 
 N_ITEMS, N_DIMS, N_COMPONENTS, REPEATS = 2_000_000, 64, 20, 9
 PASS_COLUMNS = (
@@ -54,6 +66,15 @@ PASS_COLUMNS = (
     Column("most held", 9, "d"),
     Column("KiB", 8, ".0f"),
     Column("numbers, KiB", 13, ".0f"),
+)
+FIXED_WORKERS, FIXED_ITEMS, FIXED_REPEATS, IDLE_SECONDS = 16, 512, 100, 3.0
+FIXED_COLUMNS = (
+    Column("scheduler", 32),
+    Column("pass", 5),
+    Column("clock, ms", 10, ".1f"),
+    Column("client, ms", 10, ".1f"),
+    Column("scheduler, ms", 13, ".1f"),
+    Column("both, less idle, ms", 19, ".1f"),
 )
 FIT_COLUMNS = (
     Column("who", 48),
@@ -104,8 +125,8 @@ def stored(n_bytes: int) -> Any:
 # -- one pass ---------------------------------------------------------------------------------------------------------------------
 
 
-def passes(engine: Engine) -> tuple[float, float]:
-    """Milliseconds of a hard and of a soft pass."""
+def hard_and_soft(engine: Engine) -> tuple[Callable[[], None], Callable[[], None]]:
+    """One pass of each kind."""
     distortion = REGISTRY["frobenius", "none"].of(engine)
     centers = distortion.to_frame(np.random.default_rng(1).gamma(2.0, 1.0, (N_COMPONENTS, N_DIMS)) * 2.0**engine.shift)
     labels: Any = None
@@ -117,6 +138,12 @@ def passes(engine: Engine) -> tuple[float, float]:
     def soft() -> None:
         engine.run(distortion, Gibbs(State(1.0, centers, np.zeros(N_COMPONENTS))))
 
+    return hard, soft
+
+
+def passes(engine: Engine) -> tuple[float, float]:
+    """Milliseconds of a hard and of a soft pass."""
+    hard, soft = hard_and_soft(engine)
     return 1e3 * median_seconds(hard, repeats=REPEATS), 1e3 * median_seconds(soft, repeats=REPEATS)
 
 
@@ -131,7 +158,7 @@ def counted() -> Any:
         orders, map_chunks = [], self._data.map
 
         def noted(name: str, function: Any, arguments: Any, *rest: Any, **options: Any) -> Any:
-            orders.extend(arguments)
+            orders.extend((function, each) for each in arguments)
             return map_chunks(name, function, arguments, *rest, **options)
 
         self._data.map = noted
@@ -192,6 +219,50 @@ def part_pass(n_workers: list[int], n_items: int) -> None:
         table.row(who, *by_hard, *by_soft, n_chunks, most, n_bytes / 1024, numbers)
 
 
+# -- what a pass costs beside its computing -----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def scheduled_apart(n_workers: int) -> Any:
+    """A client of workers whose scheduler is a process of its own."""
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "worker_kwargs": {"silence_logs": logging.CRITICAL}}
+    with SubprocessCluster(n_workers=n_workers, **options) as cluster, Client(cluster) as client:
+        client.wait_for_workers(n_workers)
+        yield client
+
+
+def part_fixed() -> None:
+    """Passes over next to nothing."""
+    table = Table(FIXED_COLUMNS)
+    table.header()
+    for who, cluster in (("in the client's process", local_cluster), ("a process of its own", scheduled_apart)):
+        with cluster(FIXED_WORKERS) as client, ThreadTeam(1) as team:
+            held = items(FIXED_ITEMS * FIXED_WORKERS, at_least=FIXED_WORKERS).persist()
+            wait(held)
+            engine = Layout("samples", "auto").build(chunks_of(held, "samples", "ONMF"), None, team)
+            processes = [psutil.Process(pid) for pid in dict.fromkeys((os.getpid(), client.run_on_scheduler(os.getpid)))]
+            for name, one in zip(("hard", "soft"), hard_and_soft(engine), strict=True):
+                fixed_row(table, who, name, processes, one)
+
+
+def fixed_row(table: Table, who: str, name: str, processes: list[psutil.Process], one: Callable[[], None]) -> None:
+    """One kind of pass; the processes are the client's and, where it has one, the scheduler's."""
+
+    def taken(call: Callable[[], object]) -> list[float]:
+        before = [sum(process.cpu_times()[:2]) for process in processes]
+        call()
+        return [sum(process.cpu_times()[:2]) - start for process, start in zip(processes, before, strict=True)]
+
+    for _ in range(FIXED_REPEATS // 5):
+        one()
+    idle = sum(taken(lambda: time.sleep(IDLE_SECONDS))) / IDLE_SECONDS
+    clock: list[float] = []
+    busy = taken(lambda: clock.extend(timed(one)[1] for _ in range(FIXED_REPEATS)))
+    each = [1e3 * seconds / FIXED_REPEATS for seconds in busy]
+    apart = each[1] if len(each) > 1 else None
+    table.row(who, name, 1e3 * statistics.median(clock), each[0], apart, sum(each) - 1e3 * idle * sum(clock) / FIXED_REPEATS)
+
+
 # -- whole fits -------------------------------------------------------------------------------------------------------------------
 
 
@@ -250,14 +321,21 @@ def part_memory() -> list[dict[str, Any]]:
 
 def main() -> None:
     """Run the parts that are asked for."""
+    parts: dict[str, Callable[[], object]] = {
+        "pass": lambda: part_pass(options.workers, options.items),
+        "fixed": part_fixed,
+        "fit": part_fit,
+        "deaths": part_deaths,
+        "memory": part_memory,
+    }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="+", choices=("pass", "fit", "deaths", "memory"), default=["pass", "fit", "deaths", "memory"])
+    parser.add_argument("--parts", nargs="+", choices=tuple(parts), default=tuple(parts))
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 2, 4], help="for the passes (%(default)s)")
     parser.add_argument("--items", type=int, default=N_ITEMS, help="for the passes (%(default)s)")
     options = parser.parse_args()
     print(machine(), "\n")
     for part in options.parts:
-        {"pass": lambda: part_pass(options.workers, options.items), "fit": part_fit, "deaths": part_deaths, "memory": part_memory}[part]()
+        parts[part]()
         print()
 
 

@@ -206,22 +206,21 @@ def _labelled(cells: Path | None) -> Iterator[tuple[str, Any, list[str], tuple[i
 
 
 def one_pass() -> None:
-    """A pass of nearest components and new centres over sparse counts, plain text, against that of squared distances."""
+    """A pass of nearest components and new centres over sparse counts against that of squared distances, by both sparse engines."""
     rng = np.random.default_rng(0)
     X = sp.csr_array(
         sp.random_array((40_000, 2000), density=0.02, rng=rng, data_sampler=lambda size: rng.integers(1, 9, size).astype(float))
     )
-    table = Table(
-        (Column("scaling", 7), Column("k", 3, "d"), *(Column(f"{loss}, ms", 20, ".1f") for loss in LOSSES), Column("ratio", 6, ".2f"))
-    )
+    columns = (Column("engine", 15), Column("scaling", 7), Column("k", 3, "d"), *(Column(f"{loss}, ms", 20, ".1f") for loss in LOSSES))
+    table = Table((*columns, Column("ratio", 6, ".2f")))
     print(f"{machine()}; 40 000 × 2000, 2 % stored")
     table.header()
     with ThreadTeam(1) as team:
-        engine = engine_class("sparse")(X, None, team=team)
-        for scaling, k in itertools.product(("item", "none"), (5, 20)):
+        for name, scaling, k in itertools.product(("sparse", "compiled-sparse"), ("item", "none"), (5, 20)):
+            engine = engine_class(name)(X, None, team=team)
             calls = [_pass(engine, REGISTRY[loss, scaling].of(engine), k) for loss in LOSSES]
             squares, divergences = alternating_seconds(*calls)
-            table.row(scaling, k, 1e3 * squares, 1e3 * divergences, divergences / squares)
+            table.row(name, scaling, k, squares * 1e3, divergences * 1e3, divergences / squares)
 
 
 def _pass(engine: Any, distortion: Any, k: int) -> Callable[[], object]:

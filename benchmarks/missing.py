@@ -1,6 +1,6 @@
 """Missing numbers: how well they are found again, against filling in first, and what they cost in time.
 
-Run ``python -m benchmarks missing [recovery] [time]``; without a word, both.
+Run ``python -m benchmarks missing [recovery] [time] [apart]``; without a word, all of them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from sklearn.impute import IterativeImputer, SimpleImputer
 from sklearn.metrics import adjusted_rand_score
 
 from orthonmf import ONMF
+from orthonmf._common.typing import Array, Labels
 from orthonmf.distortion import PARTIAL
 from orthonmf.engines import ThreadTeam, engine_class
-from orthonmf.search.partition import centered
+from orthonmf.search.partition import centered, nearest_pass
 
-from ._number import Array
 from ._table import Column, Table
 from ._timing import alternating_seconds, machine
 
@@ -88,16 +88,26 @@ def filled(imputer: Callable[[], object], problem: Problem, holed: Array) -> ONM
     return ONMF(5, loss=problem.loss, scaling=problem.scaling).fit(X)
 
 
-def known(problem: Problem, holed: Array) -> Array:
-    """What the best centres and scales for the true components say."""
+def known(problem: Problem, holed: Array, labels: Labels) -> Array:
+    """What the best centres and scales for given components say."""
     with ThreadTeam(1) as team:
         engine = engine_class("masked")(holed, None, team=team)
         loss = PARTIAL[problem.loss, problem.scaling].of(engine)
-        start = np.repeat(loss.origin, problem.labels.max() + 1, axis=0)
-        centers = loss.to_data(centered(engine, loss, problem.labels, start).centers)
+        start = np.repeat(loss.origin, labels.max() + 1, axis=0)
+        centers = loss.to_data(centered(engine, loss, labels, start).centers)
         raw = engine.rows(slice(0, len(holed)))
-        scale = loss.measure.fitted(raw, problem.labels, centers) if loss.scaled else np.ones(len(holed))
-        return scale[:, None] * centers[problem.labels]
+        scale = loss.measure.fitted(raw, labels, centers) if loss.scaled else np.ones(len(holed))
+        return scale[:, None] * centers[labels]
+
+
+def placed(problem: Problem, holed: Array) -> Labels:
+    """The component in which each item, by what is there of it, is nearest to the exact centre."""
+    with ThreadTeam(1) as team:
+        engine = engine_class("masked")(holed, None, team=team)
+        loss = PARTIAL[problem.loss, problem.scaling].of(engine)
+        exact = problem.Y[np.unique(problem.labels, return_index=True)[1]]
+        labels: Labels = nearest_pass(engine, loss, loss.to_frame(exact))[1]
+        return labels
 
 
 WAYS: dict[str, Callable[[Problem, Array], ONMF]] = {
@@ -110,7 +120,8 @@ WAYS: dict[str, Callable[[Problem, Array], ONMF]] = {
 def recovery() -> None:
     """Errors of the numbers that were taken away, and agreement with the true components, by what was done about them."""
     columns = [Column("loss", 16), Column("scaling", 7), Column("missing", 7, ".0%")]
-    columns += [Column("known", 6, ".3f"), *(Column(f"{way}{what}", 13, ".3f") for way in WAYS for what in ("", ": ARI"))]
+    columns += [Column(name, 11, ".3f") for name in ("known", "placed", "placed: ARI")]
+    columns += [*(Column(f"{way}{what}", 13, ".3f") for way in WAYS for what in ("", ": ARI"))]
     table = Table(tuple(columns), markdown=True)
     table.header()
     for (loss, scaling), share in itertools.product(KINDS, SHARES):
@@ -121,7 +132,9 @@ def recovery() -> None:
 def _measured(problem: Problem, share: float, seed: int) -> list[float]:
     holed = problem.holed(share, seed)
     hole = np.isnan(holed)
-    found = [problem.error(known(problem, holed), hole)]
+    by_truth = placed(problem, holed)
+    found = [problem.error(known(problem, holed, labels), hole) for labels in (problem.labels, by_truth)]
+    found.append(adjusted_rand_score(problem.labels, by_truth))
     for way in WAYS.values():
         model = way(problem, holed)
         approximation = model.scale_[:, None] * model.components_[model.labels_]
@@ -134,6 +147,15 @@ def _measured(problem: Problem, share: float, seed: int) -> list[float]:
 
 def time() -> None:
     """Seconds of a fit with a tenth of the numbers missing, and of one with all of them."""
+    _times(noise=0.8, level=1.0)
+
+
+def apart() -> None:
+    """The same where components are far apart, so that a fit ends at once."""
+    _times(noise=0.02, level=50.0)
+
+
+def _times(*, noise: float, level: float) -> None:
     print(machine())
     sizes = ((400, 30, 5), (2000, 50, 8), (400, 2000, 8), (20_000, 40, 8), (60_000, 40, 8))
     table = Table(
@@ -141,7 +163,7 @@ def time() -> None:
     )
     table.header()
     for (n, p, k), (loss, scaling) in itertools.product(sizes, KINDS):
-        problem = Problem.of(loss, scaling, 0, (n, p, k), noise=0.8, level=1.0)
+        problem = Problem.of(loss, scaling, 0, (n, p, k), noise=noise, level=level)
         holed = problem.holed(0.1, 0)
         named = {"loss": loss, "scaling": scaling}
         complete, missing = alternating_seconds(
@@ -152,7 +174,7 @@ def time() -> None:
         table.row(loss, scaling, f"{n} × {p}, k = {k}", complete, missing, missing / complete)
 
 
-PARTS: dict[str, Callable[[], None]] = {"recovery": recovery, "time": time}
+PARTS: dict[str, Callable[[], None]] = {"recovery": recovery, "time": time, "apart": apart}
 
 
 def main() -> int:

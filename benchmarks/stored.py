@@ -105,10 +105,10 @@ def labels(path: str) -> dict[str, Any]:
     return {"seconds": seconds, "peak": memory["peak"], "bits": sha256(target.read_bytes()).hexdigest()[:16], "passes": 1}
 
 
-def asked(path: Path, where: str, what: str) -> dict[str, Any]:
-    """What a process of its own measures."""
-    command = [sys.executable, "-m", "benchmarks.stored", "--one", str(path), where, what]
-    found: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+def asked(path: Path, what: str, *where: str) -> list[dict[str, Any]]:
+    """What a process of its own measures, one after the other."""
+    command = [sys.executable, "-m", "benchmarks.stored", "--one", str(path), what, *where]
+    found: list[dict[str, Any]] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return found
 
 
@@ -118,10 +118,11 @@ def main() -> None:
     parser.add_argument("--gb", type=float, default=6.0, help="size of the file (%(default)s)")
     parser.add_argument("--fits", nargs="+", choices=("free", "bounded", "auto", "predict"), default=["free"])
     parser.add_argument("--folder", type=Path, help="where the file is written; a temporary folder by default")
-    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--one", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(labels(options.one[0]) if options.one[2] == "predict" else measure(*options.one)))
+        path, what, *places = options.one
+        print(json.dumps([labels(path) if what == "predict" else measure(path, where, what) for where in places]))
         return
     print(f"{machine()}\n", flush=True)
     table = Table(COLUMNS)
@@ -132,7 +133,7 @@ def main() -> None:
             make(path, int(options.gb * 1e9) // (4 * dims), dims)
             table.row("a cold read", cold_read(path), None, None)
             for where in ("disk",) if what == "predict" else ("disk", "memory"):
-                found = asked(path, where, what)
+                (found,) = asked(path, what, where)
                 table.row(f"{what}, from {where}, {found['passes']} passes", found["seconds"], found["peak"], found["bits"])
 
 

@@ -130,6 +130,18 @@ def test_nothing_stands_out_of_noise(named):
         assert fit(X, named, "auto", max_components=5, refine=False).n_components_ == 1
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_what_ends_at_once_is_where_a_search_ends(named, seed, monkeypatch, capsys):
+    X = parts(named, seed=seed)[0]
+    model = fit(X, named, verbose=1)
+    assert "a search of 60 items would end where it begins" in capsys.readouterr().err
+    assert "No other partition" not in model.status_
+    monkeypatch.setattr("orthonmf.search.factorize.best_at_once", lambda engine, request: None)
+    searched = fit(X, named)
+    assert_array_equal(model.labels_, searched.labels_)
+    assert_allclose(model.components_, searched.components_, atol=1e-6)  # where alternation comes to rest
+
+
 def test_weighted_vs_repeated(named):
     X, _, _ = parts(named)
     weight = np.random.default_rng(1).integers(0, 4, len(X))

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from itertools import count, pairwise
 
 import dask
@@ -354,16 +355,22 @@ def _saved(model, path):
     return ONMF.load(path)
 
 
-def test_weights_are_sent_once(client, stored, monkeypatch):
-    weight = np.random.default_rng(0).gamma(1.0, 1.0, stored.shape[0])
-    sent, send = [], client._send_to_scheduler
+@pytest.fixture
+def sent(client, monkeypatch):
+    """The bytes of every message with tasks."""
+    sizes, send = [], client._send_to_scheduler
 
     def noted(message):
         if message["op"] == "update-graph":
-            sent.append(sum(map(len, message["expr_ser"].frames)))
+            sizes.append(sum(map(len, message["expr_ser"].frames)))
         return send(message)
 
     monkeypatch.setattr(client, "_send_to_scheduler", noted)
+    return sizes
+
+
+def test_weights_are_sent_once(client, stored, sent):
+    weight = np.random.default_rng(0).gamma(1.0, 1.0, stored.shape[0])
     ONMF(3, engine="dense").fit(stored)
     plain, n_plain = sum(sent), len(sent)
     sent.clear()
@@ -409,6 +416,41 @@ def test_few_answers_wait(client, heavy, ahead, monkeypatch):
 
 def _number(block, number):
     return number
+
+
+def _long(values, block, number):
+    return values
+
+
+def _n_tasks(dask_scheduler):
+    return len(dask_scheduler.tasks)
+
+
+def test_a_pass_is_one_message_and_so_are_its_answers(client, sent, monkeypatch):
+    gathered, gather = [], client.gather
+    monkeypatch.setattr(client, "gather", lambda futures, **options: (gathered.append(len(futures)), gather(futures, **options))[1])
+    monkeypatch.setattr(cluster_module, "TASK_BYTES", 1)  # a task for each chunk
+    chunks = cluster_module.Cluster(da.zeros((20, 2), chunks=(10, 2)))
+    values = np.random.default_rng(0).random(10_000)
+    calls = [(number, (number,)) for number in range(2)]
+    for answer in chunks.map("long", partial(_long, values), calls, lambda: None):
+        assert_array_equal(answer, values)
+    assert gathered == [2]
+    (size,) = sent
+    assert values.nbytes < size < 1.5 * values.nbytes  # once for all tasks
+
+
+@pytest.mark.parametrize(("n_numbers", "n_kept"), [(1, cluster_module.SPENT_TASKS), (cluster_module.SPENT_BYTES // 16, 2)])
+def test_the_scheduler_forgets_what_was_answered(client, n_numbers, n_kept, monkeypatch):
+    monkeypatch.setattr(cluster_module, "TASK_BYTES", 1)  # a task for each chunk
+    chunks = cluster_module.Cluster(da.zeros((20, 2), chunks=(10, 2)))
+    calls = [(number, (number,)) for number in range(2)]
+    before, seen = client.run_on_scheduler(_n_tasks), []
+    for _ in range(3 * n_kept):
+        list(chunks.map("long", partial(_long, np.zeros(n_numbers)), calls, lambda: None))
+        seen.append(client.run_on_scheduler(_n_tasks) - before)
+    assert max(seen) <= 2 * (n_kept + 1)  # two workers, and the pass that has just ended
+    assert min(seen[n_kept:]) <= 2
 
 
 def test_small_chunks_share_a_task_and_one_that_fails_is_still_named(client, rounds):
@@ -575,6 +617,55 @@ def test_a_scheduler_that_dies_is_an_error_in_seconds_and_the_checkpoint_resumes
             process.wait()
     monkeypatch.setattr(dask_engine.DaskEngine, "_compare", lambda self, arithmetic: None)
     assert_same(ONMF(3, engine="dense", checkpoint=folder).fit(stored), expected)
+
+
+KILLED = """
+import os, signal, sys
+from distributed import Client
+from orthonmf import ONMF
+from orthonmf.engines import dask, journal
+from orthonmf.model.checkpoint import Checkpoint
+from orthonmf.model.notes import Notebook
+from orthonmf.search.budget import BUDGET
+from tests.engines.clusters import loading
+
+address, path, folder, left = *sys.argv[1:4], int(sys.argv[4])
+dask.FEW_BYTES, journal.NOTED_SECONDS, journal.NOTED_BYTES_PER_SECOND = 0, 0.0, 1e18
+for name in ("many_items", "merge_numbers"):
+    object.__setattr__(BUDGET, name, 5000)
+write = Notebook.write
+
+def until(self, note):
+    global left
+    write(self, note)
+    self.flush()
+    left -= note.total.count == 20_000
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+Notebook.write, Checkpoint.keep = until, lambda *_: None  # no stage that ends writes a checkpoint
+with Client(address):
+    ONMF(3, engine="dense", checkpoint=folder).fit(loading(path, %r))
+"""
+
+
+def test_a_client_that_is_killed_does_not_make_its_passes_again(client, stored, tmp_path, monkeypatch):
+    made, computed = [], dask_engine.DaskEngine.computed
+
+    def counted(self, frame, work, columns=None):
+        made.append(type(work).__name__)
+        return computed(self, frame, work, columns)
+
+    monkeypatch.setattr(dask_engine.DaskEngine, "computed", counted)
+    expected, n_whole = ONMF(3, engine="dense").fit(stored), len(made)
+    n_noted = 9  # of eleven, most of them in one stage; those before the search and after it are not noted
+    places = [client.scheduler.address, os.fspath(tmp_path / "X.npy"), os.fspath(tmp_path / "checkpoints"), f"{n_noted}"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    killed = subprocess.run([sys.executable, "-c", KILLED % (LENGTHS,), *places], env=environment, capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    made.clear()
+    assert_same(ONMF(3, engine="dense", checkpoint=tmp_path / "checkpoints").fit(stored), expected)
+    assert len(made) == n_whole - n_noted
 
 
 @pytest.mark.long

@@ -182,14 +182,6 @@ class TestPlainFormula:
         assert_allclose(rows.growth(weight, vectors, labels), own, rtol=10 * ROUNDING[dtype], atol=1e-6 if dtype is np.float32 else 1e-12)
 
 
-@pytest.mark.parametrize("n_items", [1, 2, 3, 16, 17])
-def test_the_median_is_that_of_weights_of_one(n_items):
-    X = np.random.default_rng(n_items).integers(0, 5, (n_items, 30)).astype(float)
-    plain, weighted = (median(DenseEngine(X, weight, team=ThreadTeam(1))) for weight in (None, np.ones(n_items)))
-    assert_array_equal(plain, weighted)
-    assert_array_equal(plain, np.sort(X, axis=0)[(n_items + 1) // 2 - 1])
-
-
 def test_blocks_of_sparse_items_outweigh_a_sum_of_all_dimensions():
     # 300 items of 10 000 dimensions, five numbers each: a sum over fewer than all of them would be mostly its own zeros.
     X = sp.random(300, 10_000, density=5e-4, random_state=0, format="csr")
@@ -444,6 +436,18 @@ def test_items_framed_from_what_was_kept_are_the_same_bits(scaling, dtype, monke
                 for name, values in columns.items():
                     assert_array_equal(found[name], values)
         assert len(engine._kept) == len(engine.slices)  # of the last frame alone
+
+
+@pytest.mark.parametrize("n_items", [1, 2, 7, 8])
+def test_the_median_of_equal_weights_is_the_lower_one(n_items):
+    X = np.random.default_rng(0).integers(0, 4, (n_items, 5)).astype(float)
+    assert_array_equal(median(DenseEngine(X, np.full(n_items, 2.0), team=ThreadTeam(1))), np.sort(X, axis=0)[(n_items - 1) // 2])
+
+
+def test_the_median_weighted_vs_repeated():
+    X, weight = np.random.default_rng(0).integers(0, 4, (7, 5)).astype(float), np.array([2.0, 1, 1, 3, 2, 1, 1])
+    repeated = np.repeat(X, weight.astype(int), axis=0)
+    assert_array_equal(median(DenseEngine(X, weight, team=ThreadTeam(1))), median(DenseEngine(repeated, team=ThreadTeam(1))))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from orthonmf.engines.layout import Layout
 from orthonmf.progress import StopRequested, listening
 from orthonmf.search.budget import BUDGET
 from orthonmf.search.partition import nearest_pass
-from orthonmf.search.sketch import Sketch, n_directions, wide
+from orthonmf.search.sketch import Sketch, _levelled, n_directions, wide
 
 LOSSES = scalings("frobenius")
 
@@ -145,3 +145,15 @@ def test_other_losses_not_sketched(scaling):
     # Divergences are more than inner products: in a sketch they do not differ by a constant.
     engine = engine_of(topics(0)[0])
     assert not wide(engine, REGISTRY["kullback-leibler", scaling].of(engine), 6)
+
+
+@pytest.mark.parametrize("rank", [6, 3])
+def test_levelled_vectors_span_the_same(rank):
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((6, rank)) @ np.diag(np.geomspace(1, 1e-4, rank)) @ rng.standard_normal((rank, 40))
+    levelled = _levelled(vectors)
+    assert np.isfinite(levelled).all()
+    onto = np.linalg.pinv(vectors) @ vectors
+    size = np.linalg.svd(levelled, compute_uv=False)[:rank]
+    assert np.abs(levelled @ onto - levelled).max() < 1e-9 * size[0]  # they lose five digits or so
+    assert size[0] < 1.1 * size[-1]

@@ -22,6 +22,7 @@ from .._common.typing import Array, Labels
 from ..exceptions import IntegrityError
 from ..passes.base import GIVEN_WEIGHT, INDEX, Columns, Found, Pass, host
 from ..passes.raw import Digest, DigestSums, Energy, FirstSums, Scalar, Total, WeightedSum
+from .journal import Again, Later
 from .threads import ThreadTeam
 
 # A block of this many bytes, and as many of logits, stays in a core's second-level cache.
@@ -342,6 +343,11 @@ class Engine(Holder, ABC):
         self.pass_seconds = self.team.clock() - began
         return found
 
+    def promised(self, frame: Framing | None, work: Pass, columns: Columns, names: Iterable[str]) -> dict[str, Any]:
+        """The columns of a pass whose total is known, found when they are read."""
+        again = Again(self, frame, work, columns)
+        return {name: Later(again, name) for name in names}
+
     def _chunk_starts(self, block_items: int) -> set[int]:
         """Where the blocks begin with which the chunks do."""
         if self.chunks is not None:
@@ -539,14 +545,14 @@ def median(engine: Engine) -> Array:
     """Weighted median of every dimension over a fixed sample of the items, in the scaled units of the engine."""
     few = sample(engine, median_items(engine), 0)
     whole = slice(0, few.n_items)
-    items = few.rows(whole).framed(None, None, np.zeros(few.n_dims)).take(np.arange(few.n_items))
-    if few.weight is None:
+    items, weight = few.rows(whole).framed(None, None, np.zeros(few.n_dims)).take(np.arange(few.n_items)), block_weight(few, whole)
+    if (weight == weight[0]).all():  # then there is no need for their order
         middle = (few.n_items - 1) // 2
-        return np.partition(items, middle, axis=0)[middle]
+        return np.ascontiguousarray(np.partition(items.T, middle, axis=1)[:, middle])
     order = items.argsort(axis=0, kind="stable")
-    below = np.cumsum(block_weight(few, whole)[order], axis=0)
-    places = (below < below[-1] / 2).sum(axis=0)
-    return np.take_along_axis(items, order, axis=0)[places, np.arange(few.n_dims)]
+    below = np.cumsum(weight[order], axis=0)
+    middle = (below < below[-1] / 2).sum(axis=0)
+    return np.take_along_axis(items, order, axis=0)[middle, np.arange(few.n_dims)]
 
 
 # Odd multipliers of a multiplicative hash; the golden ratio in 64 bits spreads consecutive numbers.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from itertools import count, pairwise
 from typing import Any, Self
 from uuid import uuid4
@@ -123,7 +124,7 @@ class DaskEngine(Engine):
 
     # -- passes -----------------------------------------------------------------------------------------------------------------
 
-    def run(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Found:
+    def computed(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Found:
         if self._near and frame is BLIND:  # all that it reads is here
             return super().computed(frame, work, columns)
         began = self.team.clock()
@@ -139,9 +140,16 @@ class DaskEngine(Engine):
         found = Found(self._added([total]), joined)
         self.pass_seconds = self.team.clock() - began
         if not self._near:
-            settled = _settled(recipe)
-            found.columns.update({each: DaskColumn(self, replace(settled, name=each)) for each in names})
+            found.columns.update(self._left(recipe, names))
         return found
+
+    def promised(self, frame: Framing | None, work: Pass, columns: Columns, names: Iterable[str]) -> dict[str, Any]:
+        return super().promised(frame, work, columns, names) if self._near else self._left(self._recipe(frame, work, columns), names)
+
+    def _left(self, recipe: Recipe, names: Iterable[str]) -> dict[str, Any]:
+        """The columns that a pass leaves with the workers."""
+        settled = _settled(recipe)
+        return {name: DaskColumn(self, replace(settled, name=name)) for name in names}
 
     def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
         if self._near and frame is BLIND:
@@ -160,9 +168,9 @@ class DaskEngine(Engine):
         if not isinstance(column, DaskColumn) or self.n_items <= BROUGHT_ITEMS:
             return super().shown(column, dtype)
         recipe = column.recipe.unweighted
-        places = np.column_stack([np.arange(len(self.chunks) - 1), self.chunks[:-1], np.diff(self.chunks)])
+        places = zip(range(len(self.chunks) - 1), self.chunks[:-1].tolist(), np.diff(self.chunks).tolist(), strict=True)
         return self._data.later(
-            recipe.name, Shown(self._fit, self.n_dims, recipe, dict(zip(self._data.numbers, places.tolist(), strict=True))), dtype
+            recipe.name, Shown(self._fit, self.n_dims, recipe, dict(zip(self._data.numbers, places, strict=True))), dtype
         )
 
     def near(self) -> Engine:
@@ -187,16 +195,17 @@ class DaskEngine(Engine):
             self.count_pass(recipe.frame)
         parts = tuple(sorted(recipe.parts, key=lambda part: part.key))
         arrays = [self._arrays[part] for part in parts]
+        work = partial(computed, Order(self._fit, self.n_dims, recipe, parts, totals))
         borders = list(pairwise(self.chunks.tolist()))
-        orders = [
+        arguments = [
             (
-                Order(self._fit, number, start, stop - start, self.n_dims, recipe, parts, totals),
+                (number, start, stop - start),
                 *(packed(each[start:stop]) if isinstance(each, np.ndarray) else each for each in arrays),
             )
             for number, (start, stop) in enumerate(borders)
         ]
         name, heavy = type(recipe.work).__name__.lower(), recipe.name == "*"
-        for border, answer in zip(borders, self._data.map(name, computed, orders, self.team.check, heavy=heavy), strict=True):
+        for border, answer in zip(borders, self._data.map(name, work, arguments, self.team.check, heavy=heavy), strict=True):
             self._compare(answer.arithmetic)
             yield slice(*border), replace(answer, columns={name: unpacked(values) for name, values in answer.columns.items()})
 

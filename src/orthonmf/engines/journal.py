@@ -3,7 +3,7 @@
 A search is deterministic: what it does next depends on what its passes found so far. One that begins again at the same place asks for the
 same passes in the same order, and gets from the journal what was noted of them. Short passes, and those that find much for the time they
 take, are not noted; they are computed again. Columns of many items are not noted either: such a column is found again if a pass that was
-not noted reads it.
+not noted reads it; on a cluster it is a recipe as ever.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ class Journal:
 
     def _answered(self, note: Note, engine: Engine, frame: Framing | None, work: Pass, columns: Columns) -> Found:
         engine.count_pass(frame)
-        again = Again(engine, frame, work, columns)
-        return Found(note.total, {name: Later(again, name) if each is None else each for name, each in note.columns.items()})
+        noted = {name: each for name, each in note.columns.items() if each is not None}
+        return Found(note.total, noted | engine.promised(frame, work, columns, note.columns.keys() - noted.keys()))
 
     def _note(self, number: int, engine: Engine, frame: Framing | None, work: Pass, found: Found, seconds: float) -> None:
         if seconds < NOTED_SECONDS:

@@ -106,8 +106,8 @@ class MaskedEngine(DenseEngine):
 
     def rows(self, where: slice) -> MaskedRawRows:
         values = super().rows(where).values
-        there = ~np.isnan(values)
-        return MaskedRawRows(values if there.all() else np.where(there, values, values.dtype.type(0)), there)
+        # Numbers are not negative: the larger of one and 0 is itself, and 0 where there is none.
+        return MaskedRawRows(np.fmax(values, values.dtype.type(0)), values == values)
 
     def outer(self, ref: Array | None, *, rooted: bool = False) -> Array:
         plain = DenseEngine(np.nan_to_num(self._array), self.weight, dim_factor=self._dim_factor, shift=self.shift, team=self.team)

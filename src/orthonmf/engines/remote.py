@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -123,28 +123,32 @@ class Recipe:
         return self.sight.parts.union(*({each} if isinstance(each, Part) else each.parts for each in self.columns.values()))
 
 
+class Place(NamedTuple):
+    """Which chunk it is: its number, its first item, and how many it has."""
+
+    number: int
+    first: int
+    n_items: int
+
+
 @dataclass(frozen=True)
 class Order:
-    """What is asked of one chunk.
+    """What is asked of every chunk.
 
     Attributes
     ----------
     fit : str
         Names the data.
-    number, first, n_items, n_dims : int
-        Of the chunk, its first item, and its shape.
+    n_dims : int
     recipe : Recipe
         The pass; its name is that of the column that is sent back: "" for none, "*" for all.
     parts : tuple of Part
-        Of which arrays the chunk's parts come with it, in this order.
+        Of which arrays a chunk's parts come with it, in this order.
     totals : bool
         Whether the totals of the pass are asked for, or the column alone.
     """
 
     fit: str
-    number: int
-    first: int
-    n_items: int
     n_dims: int
     recipe: Recipe
     parts: tuple[Part, ...] = ()
@@ -191,17 +195,17 @@ _lock = Lock()
 
 
 @contextmanager
-def _remembered(order: Order) -> Iterator[_Remembered]:
+def _remembered(fit: str, place: Place) -> Iterator[_Remembered]:
     """What is known of a chunk, and what is found of it within the block; nothing where another task of the same chunk is at it."""
     with _lock:
-        found, _ = _memory.get((order.fit, order.number), (_Remembered(), 0))
+        found, _ = _memory.get((fit, place.number), (_Remembered(), 0))
         mine = found.lock.acquire(blocking=False)
     if not mine:
         yield _Remembered()
         return
     try:
         yield found
-        _remember(order, found)
+        _remember(fit, place, found)
     finally:
         found.lock.release()
 
@@ -216,13 +220,13 @@ def _same_frame(fit: str, key: str, frame: Any) -> Any:
         return found
 
 
-def _remember(order: Order, found: _Remembered) -> None:
+def _remember(fit: str, place: Place, found: _Remembered) -> None:
     """Keep what was found, and forget what was used longest ago."""
     while len(found.columns) > REMEMBERED_COLUMNS:
         found.columns.popitem(last=False)
     with _lock:
-        _memory[order.fit, order.number] = found, found.nbytes(order.n_items)
-        _memory.move_to_end((order.fit, order.number))
+        _memory[fit, place.number] = found, found.nbytes(place.n_items)
+        _memory.move_to_end((fit, place.number))
         while _memory and sum(nbytes for _, nbytes in _memory.values()) > min(REMEMBERED_BYTES, REMEMBERED_PART * _limit()):
             _memory.popitem(last=False)
 
@@ -241,8 +245,8 @@ def _limit() -> float:
 class _Chunk:
     """One chunk, whose numbers are loaded when a pass looks at them."""
 
-    def __init__(self, block: Any, order: Order, parts: tuple[Array, ...], memory: _Remembered, team: ThreadTeam) -> None:
-        self._block, self._order, self._memory, self._team = block, order, memory, team
+    def __init__(self, block: Any, order: Order, place: Place, parts: tuple[Array, ...], memory: _Remembered, team: ThreadTeam) -> None:
+        self._block, self._order, self._place, self._memory, self._team = block, order, place, memory, team
         self._parts = dict(zip(order.parts, map(unpacked, parts), strict=True))
         self._rows: Any = None
 
@@ -251,7 +255,7 @@ class _Chunk:
         columns = {name: self.column(each) if isinstance(each, Recipe) else self._parts[each] for name, each in recipe.columns.items()}
         blind = recipe.frame is BLIND
         sight = recipe.sight
-        engine = sight.engine_on(self._stand_in() if blind else self._loaded(), self._order.first, self._parts, self._team)
+        engine = sight.engine_on(self._stand_in() if blind else self._loaded(), self._place.first, self._parts, self._team)
         frame = recipe.frame
         if not blind and frame is not None:
             frame = _same_frame(self._order.fit, recipe.frame_key, frame)
@@ -276,16 +280,17 @@ class _Chunk:
 
     def _stand_in(self) -> Any:
         """As many items, without numbers."""
-        shape = self._order.n_items, self._order.n_dims
+        shape = self._place.n_items, self._order.n_dims
         if engine_class(self._order.recipe.sight.engine).reads_sparse:
             return sparse.csr_array(shape)
         return np.broadcast_to(np.zeros((1, 1)), shape)
 
 
-def computed(block: Any, order: Order, *parts: Array) -> Answer:
+def computed(order: Order, block: Any, place: tuple[int, int, int], *parts: Array) -> Answer:
     """Do what is asked of a chunk, with its parts of other arrays."""
-    with ThreadTeam(1) as team, closing(team), _remembered(order) as memory:
-        chunk = _Chunk(block, order, parts, memory, team)
+    where = Place(*place)
+    with ThreadTeam(1) as team, closing(team), _remembered(order.fit, where) as memory:
+        chunk = _Chunk(block, order, where, parts, memory, team)
         recipe = order.recipe
         if order.totals:
             found = chunk.found(recipe)
@@ -317,20 +322,19 @@ class Shown:
     ----------
     fit, n_dims, recipe
         As in ``Order``.
-    places : dict of int to list of int
+    places : dict of int to tuple of int
         By the number of the chunk in X: that among those with items, its first item, and how many.
     """
 
-    def __init__(self, fit: str, n_dims: int, recipe: Recipe, places: Mapping[int, list[int]]) -> None:
+    def __init__(self, fit: str, n_dims: int, recipe: Recipe, places: Mapping[int, tuple[int, int, int]]) -> None:
         self._fit, self._n_dims, self._recipe, self._places = fit, n_dims, recipe, places
 
     def __call__(self, block: Any, dtype: Any, block_id: tuple[int, ...]) -> Array:
         """The part of one chunk."""
         if block_id[0] not in self._places:
             return np.zeros(0, dtype)
-        number, first, n_items = self._places[block_id[0]]
-        order = Order(self._fit, number, first, n_items, self._n_dims, self._recipe, totals=False)
-        return unpacked(computed(block, order).columns[self._recipe.name])
+        order = Order(self._fit, self._n_dims, self._recipe, totals=False)
+        return unpacked(computed(order, block, self._places[block_id[0]]).columns[self._recipe.name])
 
 
 @cache

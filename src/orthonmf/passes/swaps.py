@@ -40,10 +40,12 @@ class Sides:
         side = (own[1] < own[0]).astype(np.intp)
         resp = np.zeros((2, len(self.halves[0]), len(items)), dtype=own.dtype, like=own)
         resp[(side, *mine)] = items.weight
-        sums = [items.sums(part, pair.inner) for part, pair in zip(resp, pairs, strict=True)]
+        # An item has a part in one sum alone, so that all of them are one product, with the inner product on its own side.
+        inner = np.concatenate([pair.inner for pair in pairs])[side, mine[1]][None]
+        sums = items.sums(resp.reshape(-1, len(items)), inner).reshape(2, len(self.halves[0]), -1)
         cost = resp[(slice(None), *mine)] * np.maximum(own, 0)
         cost = np.stack([np.bincount(mine[0], each, len(self.halves[0])) for each in cost])
-        return Found(SideSums(len(items), resp.sum(axis=2, dtype=np.float64), cost, np.stack(sums)))
+        return Found(SideSums(len(items), resp.sum(axis=2, dtype=np.float64), cost, sums))
 
 
 @dataclass(frozen=True)

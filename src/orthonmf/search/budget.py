@@ -18,6 +18,9 @@ class Budget:
     rank_items: int = 2048
     anneal_items: int = 128
     anneal_items_per_component: int = 12
+    # Passes after which labels of components that are far apart no longer change. Without a look at that, 30 000 documents were alternated
+    # on a few of them to no avail for a tenth of the time of the fit.
+    direct_passes: int = 4
     # Swaps are searched for on samples of these sizes, as far as there are more items, before all are seen. The best components of a
     # small sample are not those of all items: with the smallest alone, gamma noise of 70 000 items ended 0.3 % above the best of five
     # k-means runs, with all three 0.5 % below.
@@ -195,6 +198,10 @@ class Budget:
     # A result in a sketch counts as better when the cost there falls by more than this fraction: it is some tenth of the whole cost. A
     # finer search, with one in all dimensions behind it, lowered the error of 30 000 documents by 3e-4, and took several times as long.
     sketch_gain: float = 1e-3
+    # Swaps tried there for each component before none gains. Of 22 fits of documents and docstrings with as many as elsewhere, 14 ended
+    # within 1e-6, the errors of the others were from 8e-4 lower to 2e-4 higher, 6e-5 lower on the average, and docstrings took half as
+    # long again.
+    sketch_tries: int = 1
 
     # -- Assignment under bounds -----------------------------------------------------------------------------------------------------------
     # On more items than this an alternation ends when its centres are steady: when one more step would move none by more than this,

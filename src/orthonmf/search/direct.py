@@ -1,21 +1,27 @@
-"""A fit without a search: components far apart, if they are proven to be the best."""
+"""A fit without a search: components far apart, if they are proven to be the best, or where that cannot be, if no search would go on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from .._common.typing import Array
 from ..distortion import loss_of
 from ..distortion.base import Distortion, Metric
+from ..distortion.partial import Partial
 from ..engines.base import Engine, doubled
+from .budget import BUDGET
 from .job import Request, few_items
-from .partition import Free, Partition, alternate, opened, sharpened, spaced
+from .partition import Free, Partition, alternate, nearest_pass, opened, sharpened, spaced
 from .proof import farthest_if_proven
+from .refine import separated
 from .sampling import mergeable
 
 
 @dataclass(frozen=True)
 class Direct:
-    """The best partition.
+    """The best partition, or where numbers are missing one that every search would leave as it is.
 
     Attributes
     ----------
@@ -25,6 +31,8 @@ class Direct:
         The loss in its frame.
     part : Partition
         With centres at rest to rounding.
+    proven : bool
+        Whether no other partition into as many components is as good.
     certain : bool
         Whether every single item is in its place whatever is rounded: those without weight need not be.
     """
@@ -32,11 +40,21 @@ class Direct:
     engine: Engine
     distortion: Distortion
     part: Partition
+    proven: bool
     certain: bool
+
+    @property
+    def sentence(self) -> str:
+        """What ends the search."""
+        end = "no other partition of {} items is as good" if self.proven else "a search of {} items would end where it begins"
+        return f"{self.part.n_components} components far apart: {end.format(self.engine.n_items)}"
 
 
 def best_at_once(given: Engine, request: Request) -> Direct | None:
     """Where alternation leads from items far apart, if that is proven to be the best partition; a few items say whether to look at all.
+
+    Where numbers are missing nothing is proven: a direction that few items have tells nothing of the others, and distances over what each
+    of two items has are no metric. There the answer is one that no swap and no move is worth a try on, with which a search ends as well.
 
     The annealing, samples and swaps would be ways to the same, unless the temperatures are what is asked for, or bounds play a part.
     """
@@ -44,7 +62,7 @@ def best_at_once(given: Engine, request: Request) -> Direct | None:
     if asked is None or request.growth is not None or not request.refine or request.capacity is not None or request.min_size is not None:
         return None
     loss = loss_of(request)
-    if not issubclass(loss, Metric):
+    if not (issubclass(loss, Metric) or loss.partial):
         return None
     engine = doubled(given) if mergeable(given) else given
     before = engine.passes
@@ -55,12 +73,16 @@ def best_at_once(given: Engine, request: Request) -> Direct | None:
 
 
 def _sought(engine: Engine, distortion: Distortion, asked: int) -> Direct | None:
-    """So many components far apart, where they are proven to be the best."""
+    """So many components far apart, where they are proven to be the best; see ``best_at_once``."""
     few = engine if engine.n_items <= few_items(asked) else engine.select(spaced(engine.n_items, few_items(asked)))
     # Without the reference, which is in none of the groups: where these are far apart, the others are an item of each.
     centers = opened(few, distortion, distortion.origin, asked + 1)[1:]
-    part = alternate(few, distortion, centers) if len(centers) == asked else None
-    if part is None or farthest_if_proven(few, distortion, part) is None:
+    part = alternate(few, distortion, centers) if len(centers) == asked and _settles(few, distortion, centers) else None
+    if part is None:
+        return None
+    if isinstance(distortion, Partial):
+        return _left_alone(engine, few, distortion, part)
+    if farthest_if_proven(few, distortion, part) is None:
         return None
     if few is not engine:
         part = Free(engine, distortion).assigned(part.centers)
@@ -69,4 +91,25 @@ def _sought(engine: Engine, distortion: Distortion, asked: int) -> Direct | None
         return None
     # The labels are those of the best partition: only its centres are left to find.
     part = replace(part, centers=sharpened(engine, distortion, part))
-    return Direct(engine, distortion, part, certain=farthest.heavy == engine.n_items)
+    return Direct(engine, distortion, part, proven=True, certain=farthest.heavy == engine.n_items)
+
+
+def _left_alone(engine: Engine, few: Engine, distortion: Partial, found: Partition) -> Direct | None:
+    """Where the components of a few items lead among all, if a search would end there."""
+    part: Partition | None = found
+    if not separated(few, distortion, found):
+        return None
+    if few is not engine:
+        part = alternate(engine, distortion, found.centers)
+    if part is None or not part.at_rest or (part is not found and not separated(engine, distortion, part)):
+        return None
+    return Direct(engine, distortion, replace(part, centers=sharpened(engine, distortion, part)), proven=False, certain=False)
+
+
+def _settles(engine: Engine, distortion: Distortion, centers: Array) -> bool:
+    """Whether a few passes are enough for every item to stay where it is, as they are where components are far apart."""
+    changed, labels = engine.n_items, None
+    for _ in range(BUDGET.direct_passes):
+        stats, labels = nearest_pass(engine, distortion, centers, labels)
+        centers, changed = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny)), stats.changed
+    return changed == 0

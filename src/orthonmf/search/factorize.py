@@ -116,8 +116,8 @@ def factorize(
     team = engine.team
     with team.unhurried():  # without a first answer there is nothing to show
         if progress is None and (direct := best_at_once(engine, request)) is not None:
-            monitor.stage(f"{request.n_components} components far apart: no other partition of {engine.n_items} items is as good")
-            return _proven(direct)
+            monitor.stage(direct.sentence)
+            return _at_once(direct)
         job = Job.of(engine, request)
         search = begun(job, monitor) if progress is None else continued(job, monitor, progress.run)
     if progress is not None:
@@ -178,8 +178,8 @@ def _count_from(job: Job, progress: Progress) -> None:
     job.engine.passes, job.engine.team.passes = progress.passes, progress.all_passes
 
 
-def _proven(best: Direct) -> Result:
-    """The components of the best partition, ordered by mass; no temperature led to them."""
+def _at_once(best: Direct) -> Result:
+    """The components of a partition that no search led to, ordered by mass; it has no temperatures."""
     engine, distortion, part = best.engine, best.distortion, best.part
     order = _by_mass(engine, part.labels, part.stats)
     return Result(

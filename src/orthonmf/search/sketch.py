@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import cholesky, solve_triangular
 
 from .._common.typing import Array
 from ..distortion.base import Distortion
@@ -47,7 +48,7 @@ class Sketch:
         vectors = np.random.default_rng(seed).standard_normal((n_directions(n_components), engine.n_dims))
         few = _few(engine, seed)
         for seen in [few] * (BUDGET.sketch_passes - 1) + [engine]:
-            vectors = seen.run(None, Subspace(_orthonormal(vectors), about)).total.sums
+            vectors = seen.run(None, Subspace(_levelled(vectors), about)).total.sums
         directions = _orthonormal(vectors)
         values = engine.at_hand(engine.run(None, Coordinates(directions, about)).columns["coordinates"])
         small = in_memory(engine, values, engine.weight)
@@ -77,6 +78,15 @@ def n_directions(n_components: int) -> int:
 def wide(engine: Engine, distortion: Distortion, n_components: int) -> bool:
     """Whether items may be sketched, and have so many more dimensions than components that it is worth its passes."""
     return distortion.turnable and engine.n_dims >= max(BUDGET.sketch_ratio * n_directions(n_components), BUDGET.sketch_dims)
+
+
+def _levelled(vectors: Array) -> Array:
+    """Other vectors with the same span, about as long as each other and far from parallel: in a quarter of the time of orthonormal ones."""
+    gram = vectors @ vectors.T
+    # What is added keeps the Cholesky factor of a singular matrix from failing (Fukaya et al., 2020, doi:10.1137/18M1218212).
+    gram.ravel()[:: len(gram) + 1] += 11 * sum(vectors.shape) * float(np.finfo(float).eps) * np.trace(gram)
+    levelled: Array = solve_triangular(cholesky(gram, lower=True), vectors, lower=True)
+    return levelled
 
 
 def _orthonormal(vectors: Array) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from functools import reduce as fold
 from operator import add
 from typing import Any
@@ -59,7 +60,7 @@ def rows_of(block: Any, *, turned: bool) -> Any:
     return rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
 
 
-def _about(block: Any, number: int, turned: bool, estimator: str) -> About:
+def _about(turned: bool, estimator: str, block: Any, number: int) -> About:
     """Look at a chunk, and refuse numbers that must not be."""
     rows = rows_of(block, turned=turned)
     is_sparse = sparse.issparse(rows)
@@ -78,13 +79,13 @@ def _about(block: Any, number: int, turned: bool, estimator: str) -> About:
     return About(rows.shape[0], rows.shape[1], nnz, float(numbers.max(initial=0)), rows.dtype, is_sparse)
 
 
-def _largest(block: Any, turned: bool, weighs: Array) -> float:
+def _largest(turned: bool, block: Any, weighs: Array) -> float:
     """The largest number of the rows of X that weigh anything."""
     rows, places = rows_of(block, turned=turned), np.flatnonzero(weighs)
     return float((rows[:, places] if turned else rows[places]).max()) if places.size else 0.0
 
 
-def _taken(block: Any, turned: bool, places: Labels) -> Any:
+def _taken(turned: bool, block: Any, places: Labels) -> Any:
     """Some of a chunk's items."""
     return rows_of(block, turned=turned)[places]
 
@@ -115,8 +116,8 @@ class Chunked:
     def __init__(self, array: Any, axis: int, estimator: str) -> None:
         self.array, self.turned = array, axis == 1
         self._cluster = Cluster(array)
-        calls = [(number, (number, self.turned, estimator)) for number in range(len(self._cluster))]
-        about: list[About] = list(self._cluster.map("check", _about, calls, lambda: None))
+        calls = [(number, (number,)) for number in range(len(self._cluster))]
+        about: list[About] = list(self._cluster.map("check", partial(_about, self.turned, estimator), calls, lambda: None))
         self.numbers = tuple(number for number, each in enumerate(about) if each.count)
         about = [about[number] for number in self.numbers] or about[:1]
         widths, kinds = {each.width for each in about}, {each.is_sparse for each in about}
@@ -167,7 +168,7 @@ class Chunked:
     def largest_of(self, weighs: Array) -> float:
         """The largest number of the rows of X where ``weighs`` (n_rows,) is true."""
         parts = [weighs] * len(self.lengths) if self.turned else np.split(weighs, np.cumsum(self.lengths)[:-1])
-        return max(self.map("largest", _largest, [(self.turned, part) for part in parts]))
+        return max(self.map("largest", partial(_largest, self.turned), [(part,) for part in parts]))
 
     def map(
         self,
@@ -210,8 +211,8 @@ class Chunked:
         order = np.argsort(index, kind="stable")
         cuts = np.searchsorted(index[order], borders)
         places = [index[order[cuts[i] : cuts[i + 1]]] - borders[i] for i in range(len(self.lengths))]
-        arguments = [(self.turned, each) if len(each) else None for each in places]
-        parts = list(self.map("select", _taken, arguments, check, heavy=8 * len(index) > borders[-1]))
+        arguments = [(each,) if len(each) else None for each in places]
+        parts = list(self.map("select", partial(_taken, self.turned), arguments, check, heavy=8 * len(index) > borders[-1]))
         if not parts:
             width = self.shape[0] if self.turned else self.shape[1]
             return sparse.csr_array((0, width), dtype=self.dtype) if self.is_sparse else np.empty((0, width), self.dtype)
@@ -219,15 +220,20 @@ class Chunked:
         return rows[np.argsort(order, kind="stable")].astype(self.dtype, copy=False)
 
     def __matmul__(self, other: Array) -> Array:
-        parts = np.split(other, np.cumsum(self.lengths)[:-1]) if self.turned else [other] * len(self.lengths)
-        found = list(self.map("product", _product, [(self.turned, part) for part in parts]))
-        return fold(add, found) if self.turned else np.concatenate(found)
+        if self.turned:
+            parts = np.split(other, np.cumsum(self.lengths)[:-1])
+            return fold(add, self.map("product", _spread, [(part,) for part in parts]))
+        return np.concatenate(list(self.map("product", partial(_product, other), [()] * len(self.lengths))))
 
 
-def _product(block: Any, turned: bool, other: Array) -> Array:
-    """The rows of X in a chunk, or what they have of them, times a matrix."""
-    rows = rows_of(block, turned=turned)
-    return np.asarray((rows.T if turned else rows) @ other)
+def _product(other: Array, block: Any) -> Array:
+    """The rows of X in a chunk times a matrix."""
+    return np.asarray(rows_of(block, turned=False) @ other)
+
+
+def _spread(block: Any, part: Array) -> Array:
+    """The columns of X in a chunk times the rows of a matrix that belong to them."""
+    return np.asarray(rows_of(block, turned=True).T @ part)
 
 
 def _mapped(block: Any, function: Callable[[Any], Any], empty: Any) -> Any:

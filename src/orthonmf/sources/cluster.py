@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, count
-from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any
 from uuid import uuid4
 
 import dask
+import numpy as np
 from cloudpickle import dumps
 from dask.base import compute, optimize
 from dask.delayed import delayed
@@ -47,6 +47,9 @@ LOADED_TASKS = 4
 # Tasks that are asked for and not yet answered in order, for each thread of the cluster, and at least; those whose answers are as long as
 # their chunks wait in a worker's memory: one for each thread, and some on their way.
 TASKS_AHEAD, LEAST_AHEAD, HEAVY_AHEAD = 8, 16, 2
+# Tasks whose answers were taken are kept by the scheduler until there are so many for each thread of the cluster, or their answers take so
+# many bytes: a message to every worker for each pass costs as much as handing out its tasks.
+SPENT_TASKS, SPENT_BYTES = 8, 1 << 20
 # Seconds for which it is believed where chunks lie, while nothing goes wrong.
 BELIEVED_SECONDS = 10.0
 # Chunks that share more than so many times the tasks there are would be computed from each other again and again.
@@ -80,9 +83,26 @@ class _Failure:
     words: str
 
 
-def _guarded(function: Callable[..., Any], blocks: Sequence[Any], arguments: Sequence[Sequence[Any]]) -> list[Any]:
-    """The answer of each chunk, or why there is none: an exception as such would be tried again, and lose its chunk's number."""
-    return [_guarded_one(function, block, each) for block, each in zip(blocks, arguments, strict=True)]
+def _guarded(work: bytes, packs: bool, blocks: Sequence[Any], arguments: Sequence[Sequence[Any]]) -> Any:
+    """The answer of each chunk, or why there is none: an exception as such would be tried again, and lose its chunk's number.
+
+    The function, and short answers (``packs``), are bytes to dask, which looks at every array that it passes on.
+    """
+    function = _unpickled(work)
+    answers = [_guarded_one(function, block, each) for block, each in zip(blocks, arguments, strict=True)]
+    return _pickled(answers) if packs else answers
+
+
+def _pickled(value: Any) -> bytes:
+    from distributed.protocol.pickle import dumps
+
+    return bytes(dumps(value))
+
+
+def _unpickled(data: bytes) -> Any:
+    from distributed.protocol.pickle import loads
+
+    return loads(data)
 
 
 def _guarded_one(function: Callable[..., Any], block: Any, arguments: Sequence[Any]) -> Any:
@@ -184,6 +204,7 @@ class Cluster:
         self._client = _client()
         self.blocks = _blocks(array, self._client)
         self._spread = _Spread(self._client, self.blocks, array.nbytes / max(len(self.blocks), 1))
+        self._spent = _Spent(self._client)
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -209,7 +230,7 @@ class Cluster:
         if self._client is not None:
             if self._client.status == "closed":
                 raise DistributedFitError("The client of the cluster is closed. Connect a new Client, then fit again.")
-            return _Round(self._client, self.blocks, self._spread, name, function, calls, check, heavy).answers()
+            return _Round(self._client, self.blocks, self._spread, name, function, calls, check, heavy, self._spent).answers()
         return self._computed(function, calls, check)
 
     def _computed(
@@ -287,6 +308,27 @@ class _Spread:
         return self.n_threads + HEAVY_AHEAD if heavy else max(TASKS_AHEAD * self.n_threads, LEAST_AHEAD)
 
 
+class _Spent:
+    """Tasks whose answers are here: the scheduler forgets those of several passes together, while the workers are at the next."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._futures: list[Any] = []
+        self._nbytes = 0
+
+    def add(self, future: Any, nbytes: int) -> None:
+        """One more, whose answer takes so many bytes."""
+        self._futures.append(future)
+        self._nbytes += nbytes
+
+    def let_go(self, n_threads: int) -> None:
+        """Forget them, if they are many."""
+        if len(self._futures) < SPENT_TASKS * n_threads and self._nbytes < SPENT_BYTES * n_threads:
+            return
+        gone, self._futures, self._nbytes = self._futures, [], 0
+        self._client.loop.add_callback(gone.clear)  # in the thread of the client, which each would have to be told otherwise
+
+
 def _blocks(array: Any, client: Any) -> list[Any]:
     """The chunks: futures where the cluster holds them, or what they are made of; how to load them where it does not."""
     keys = _flat(array.__dask_keys__())
@@ -356,16 +398,18 @@ class _Round:
         calls: Sequence[tuple[int, tuple[Any, ...]]],
         check: Callable[[], None],
         heavy: bool,
+        spent: _Spent,
     ) -> None:
-        self._client, self._blocks, self._function, self._calls, self._check = client, blocks, function, calls, check
-        self._spread, self._heavy = spread, heavy
+        self._client, self._blocks, self._calls, self._check = client, blocks, calls, check
+        self._spread, self._heavy, self._spent = spread, heavy, spent
+        self._work = _pickled(function)
         self._name = f"orthonmf-{name}-{uuid4().hex}"
-        self._finished: SimpleQueue[str] = SimpleQueue()
         self._serial = count()
         self._tasks: dict[str, _Task] = {}
         self._tries = [0] * len(calls)
         self._workers: set[str] | None = None
         self._answered = self._seen = monotonic()
+        self._finished: set[str] = set()
         self._trouble = ""
 
     def answers(self) -> Iterator[Any]:
@@ -405,26 +449,20 @@ class _Round:
         arguments = [[_parts(self._calls[place][1], self._calls[place][0]) for place in places] for places in bundles]
         # Fresh names: under the old ones dask knows that they failed.
         keys = [f"{self._name}-{each[0]}-{next(self._serial)}" for each in numbers]
-        functions = [self._function] * len(keys)
+        same = [[each] * len(keys) for each in (self._work, not self._heavy)]
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):  # it is for one task, not for several together
-            futures = self._client.map(_guarded, functions, blocks, arguments, key=keys, pure=False, fifo_timeout=0)
-        for future, places in zip(futures, bundles, strict=True):
-            self._tasks[future.key] = _Task(future, tuple(places))
-            future.add_done_callback(lambda done: self._finished.put(done.key))
+            futures = self._client.map(_guarded, *same, blocks, arguments, key=keys, pure=False, fifo_timeout=0)
+        self._tasks.update({future.key: _Task(future, tuple(places)) for future, places in zip(futures, bundles, strict=True)})
+        self._spent.let_go(self._spread.n_threads)
 
     def _collect(self, waiting: dict[int, Any]) -> None:
-        """Take the answers that have come, or see to it that one comes."""
-        try:
-            finished = [self._finished.get(timeout=LOOK_SECONDS)]
-        except Empty:
-            self._look()
-            return
-        with suppress(Empty):
-            while True:
-                finished.append(self._finished.get_nowait())
+        """Take the answers that come next, those of as many tasks as run at once, and others that are there."""
+        tasks = sorted(self._tasks.values(), key=lambda task: task.places)
+        n_next = 1 if self._heavy else self._spread.n_threads
+        ended = self._ended(tasks[:n_next] + [task for task in tasks[n_next:] if task.future.status != "pending"])
         self._check()
-        tasks = [self._tasks.pop(key) for key in finished if key in self._tasks]
-        for task, answers in zip(tasks, self._gathered(tasks), strict=True):
+        for task, answers in ended:
+            del self._tasks[task.future.key]
             if isinstance(answers, _passing()):
                 self._again(task, answers)
             elif isinstance(answers, Exception) and len(task.places) > 1:  # of which chunk, each says for itself
@@ -436,18 +474,36 @@ class _Round:
                     waiting[place] = _answered(self._calls[place][0], answer)
                 self._answered, self._trouble = monotonic(), ""
 
-    def _gathered(self, tasks: list[_Task]) -> list[Any]:
-        """The answers, or what was raised instead: those that are there in one message, the others one by one."""
-        futures = [task.future for task in tasks]
+    def _ended(self, tasks: list[_Task]) -> list[tuple[_Task, Any]]:
+        """Tasks with their answers, when all have ended; else those that failed, with what was raised, as soon as one has."""
         try:
-            if all(future.status == "finished" for future in futures):
-                found: list[Any] = self._client.sync(
-                    lambda: self._client.gather(futures, asynchronous=True), callback_timeout=ANSWER_SECONDS
-                )
-                return found
-        except _passing():
-            pass
-        return [_result(future) for future in futures]
+            return list(zip(tasks, self._gathered(tasks), strict=True))
+        except BaseException as error:
+            if not isinstance(error, (Exception, *_passing())):
+                raise
+            failed = [task for task in tasks if task.future.status in ("error", "cancelled")]
+            if not failed and not isinstance(error, _passing()):
+                raise
+            return [(task, _result(task.future)) for task in failed or tasks]
+
+    def _gathered(self, tasks: list[_Task]) -> list[Any]:
+        """All answers, in one message."""
+        futures, there = [task.future for task in tasks], np.inf
+        asked = asyncio.run_coroutine_threadsafe(self._client.gather(futures, asynchronous=True), self._client.loop.asyncio_loop)
+        try:
+            while not concurrent.futures.wait([asked], timeout=LOOK_SECONDS).done:
+                self._look()
+                there = min(there, monotonic()) if all(future.status == "finished" for future in futures) else np.inf
+                if monotonic() - there > ANSWER_SECONDS:
+                    raise TimeoutError
+            found = asked.result()
+        finally:
+            asked.cancel()
+        if self._heavy:
+            return found
+        for task, data in zip(tasks, found, strict=True):
+            self._spent.add(task.future, len(data))
+        return [_unpickled(data) for data in found]
 
     def _again(self, task: _Task, error: BaseException) -> None:
         """Ask for chunks another time."""
@@ -491,6 +547,10 @@ class _Round:
                 )
             return
         self._seen = now
+        finished = {key for key, task in self._tasks.items() if task.future.status == "finished"}
+        if not finished <= self._finished:
+            self._answered, self._trouble = now, ""
+        self._finished = finished
         if self._workers is not None and self._workers - workers:
             self._trouble, self._spread.doubted = "workers die", True
         elif not workers:

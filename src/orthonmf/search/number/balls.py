@@ -1,4 +1,4 @@
-"""Mixtures of balls, Σ_j π_j N(μ_j, σ_j² I), from the tree of Ward's joins."""
+"""Mixtures of balls, Σ_j π_j N(μ_j, σ_j² I), from the tree of Ward's joins; where the noise is no ball, of what is one in its ``Shape``."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _best(cloud: Cloud, resp: Array) -> _Parameters:
     mass = np.maximum(cloud.weight @ resp, np.finfo(float).tiny)
     precise = resp * (cloud.weight * cloud.precision)[:, None]
     centers = precise.T @ cloud.points / np.maximum(precise.sum(axis=0), np.finfo(float).tiny)[:, None]
-    spread = np.einsum("ij,ij->j", precise, squared_distances(cloud.points, centers)) / cloud.points.shape[1]
+    spread = np.einsum("ij,ij->j", precise, cloud.shape.seen(cloud.points, centers)[0]) / cloud.points.shape[1]
     pooled = float(spread.sum() / mass.sum())
     # An item that is known to a step is spread over it.
     variance = (spread + PRIOR_ITEMS * pooled) / (mass + PRIOR_ITEMS) + cloud.blur
@@ -78,20 +78,15 @@ def _best(cloud: Cloud, resp: Array) -> _Parameters:
 def expected(cloud: Cloud, at: _Parameters) -> Balls:
     """The E step."""
     n_dims = cloud.points.shape[1]
-    logits = squared_distances(cloud.points, at.centers) * cloud.precision[:, None] + n_dims * cloud.blur
+    distance, log_shape = cloud.shape.seen(cloud.points, at.centers)
+    logits = distance * cloud.precision[:, None] + n_dims * cloud.blur
     logits *= -0.5 / at.variance
-    logits += np.log(at.share) - 0.5 * n_dims * np.log(2 * np.pi * at.variance)
+    logits += np.log(at.share) - 0.5 * (n_dims * np.log(2 * np.pi * at.variance) + log_shape)
     top = logits.max(axis=1, keepdims=True)
     resp = np.exp(logits - top)
     total = resp.sum(axis=1, keepdims=True)
     each = (np.log(total) + top)[:, 0] + 0.5 * n_dims * np.log(cloud.precision)
     return Balls(resp / total, float(cloud.weight @ each))
-
-
-def squared_distances(points: Array, centers: Array) -> Array:
-    """‖x_i − y_j‖², (n, m)."""
-    sq = np.einsum("ij,ij->i", points, points)[:, None] + np.einsum("ij,ij->i", centers, centers)
-    return np.maximum(sq - 2 * points @ centers.T, 0.0)
 
 
 def one_hot(labels: Labels) -> Array:

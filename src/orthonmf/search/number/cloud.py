@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.linalg
@@ -14,6 +14,7 @@ from ...distortion.base import Distortion, mean_of
 from ...engines.base import Engine, as_counts, block_weight, weighted_mean
 from ..budget import BUDGET
 from .edge import Edge, n_signals
+from .shape import BALL, Counted, Shape
 from .unevenness import unevenness
 
 # No component varies less than this share of the noise of all: components may differ in their noise.
@@ -45,6 +46,8 @@ class Cloud:
     precision : ndarray of shape (n,)
         One over the variance of each item's noise, up to a factor: 1, or for lines the squared length of the item. Noise that was added
         to items of different lengths turns the shorter ones farther.
+    shape : Shape
+        How noise lies about a mean.
     """
 
     points: Array
@@ -53,6 +56,7 @@ class Cloud:
     blur: float
     used: Array
     precision: Array
+    shape: Shape = BALL
 
     @cached_property
     def n_items(self) -> float:
@@ -123,15 +127,21 @@ def clouds_of(engine: Engine, distortion: Distortion, most: int, evidence: float
         noise, length = noise / float(np.mean(np.square(length[length > 0]))), length[length > 0]
     weight = each[used] * (evidence / each[used].sum())
     blur = 0.0 if counts else _blur(raw, sq, used, lines)
-    even = Cloud(_centred(points, weight, rank - lines), weight, noise, blur, used, np.ones(len(used)))
-    if not (lines or counts):
+    origin, axes = _own_axes(points, weight, rank - lines)
+    even = Cloud((points - origin) @ axes, weight, noise, blur, used, np.ones(len(used)))
+    if counts:
+        about = cast(Array, mean)
+        directions = _features(raw, share, about, signal, rank)
+        at, root = about + origin @ directions, np.sqrt(distortion.ref)
+        even = replace(even, shape=Counted.of(axes.T @ directions, at, root, profiles=distortion.scaled))
+    if not (lines or (lengths[used] != lengths[used[0]]).any()):
         return [even]
     precision = np.square(length) * sq[used] if lines else lengths[used]
     return [even, replace(even, precision=precision / np.average(precision, weights=weight))]
 
 
 def standardised(engine: Engine, distortion: Distortion) -> tuple[Engine, Array]:
-    """Counts whose noise is a ball, on an engine of the same kind, and their lengths, with which its variance falls.
+    """Counts whose noise is a ball where they are as all are, on an engine of the same kind, and lengths, with which its variance falls.
 
     A count x_a of mean t g_a has the variance t g_a. So x_a / √g_a has the variance t in every dimension, and x_a / (t √g_a) has 1 / t:
     profiles of items of length t = |x|, about √g. An item that is zero has the length 0.
@@ -247,12 +257,20 @@ def _directions(points: Array) -> tuple[Array, Array]:
     return points / np.where(length > 0, length, 1.0)[:, None], length
 
 
-def _centred(points: Array, weight: Array, count: int) -> Array:
-    """Points about their mean, along their own ``count`` leading directions."""
+def _own_axes(points: Array, weight: Array, count: int) -> tuple[Array, Array]:
+    """The mean of points, and their own ``count`` leading directions about it, as columns."""
     share = weight / weight.sum()
-    centred = points - share @ points
+    origin = share @ points
+    centred = points - origin
     vectors = np.linalg.eigh((centred * share[:, None]).T @ centred)[1][:, ::-1][:, :count]
-    return centred @ (vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]))
+    return origin, vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
+
+
+def _features(raw: Any, share: Array, mean: Array, signal: _Signal, rank: int) -> Array:
+    """The directions of the signal, (rank, n_features): with X the items about their mean, Xᵀ share (X v) = λ v."""
+    turned = (signal.points[:, :rank] / signal.values[:rank]).T * share
+    sums = raw.framed(None, None, np.zeros(len(mean))).tdot(turned).astype(np.float64, copy=False)
+    return sums - np.multiply.outer(turned.sum(axis=1), mean)
 
 
 def _blur(raw: Any, sq: Array, used: Array, lines: bool) -> float:

@@ -117,7 +117,8 @@ def agreements(cloud: Cloud, labels: dict[int, Labels], answer: int, seed: int =
     for half in range(BUDGET.halves):
         at(0.5 + 0.3 * half / BUDGET.halves, f"{half} of {BUDGET.halves} halves of the items")
         chosen = np.sort(rng.permutation(len(cloud.points))[: max(len(cloud.points) // 2, 2)])
-        small = Cloud(cloud.points[chosen], cloud.weight[chosen], cloud.noise, cloud.blur, chosen, cloud.precision[chosen])
+        points, weight, precision = (each[chosen] for each in (cloud.points, cloud.weight, cloud.precision))
+        small = replace(cloud, points=points, weight=weight, precision=precision, used=chosen)
         for part in ward_labels(small.points, small.weight * small.precision, most):
             count = len(np.unique(part))
             if count not in labels:

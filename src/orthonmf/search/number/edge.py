@@ -119,22 +119,23 @@ def n_signals(values: Array, edge: Edge, *, shared: bool = False, even: bool = F
         Whether a direction is itself left among the noise that it must stand above. A direction of one item alone, or of one feature
         alone, then does not count: random signs leave it as large as it is.
     even : bool
-        Whether noise is known to be equal everywhere, as that of standardised counts is: it then says where it ends as well.
+        Whether the level of noise is known to be equal everywhere, as that of standardised counts is: directions then stand out one after
+        another, the largest first.
     """
     beat()
     distinct, n_dims = edge.items.shape
     if n_dims <= FEW_DIMS:
         return min(len(values), n_dims)
     last, half = min(len(values), n_dims - 1, distinct - 1, int(edge.n_items) - 3), n_dims // 2
+    if even:
+        above = (values[r - 1] > _evenly(values, edge, r) for r in range(1, last + 1))
+        return next((r for r, stands in enumerate(above) if not stands), last)
     # Few dimensions that are left cannot tell how noise differs: it is taken as equal. The largest of them always seems to stand out:
     # beyond half of the dimensions it must do so by far, or follow others.
     ratio = {r: float(values[r - 1]) / edge.equal(r, float(values[:r].sum())) for r in range(half + 1, last + 1)}
     rank = max((r for r, times in ratio.items() if times > BY_FAR), default=0) or _last(values[: min(last, half)], edge, int(shared))
     while half <= rank < last and ratio[rank + 1] > 1:
         rank += 1
-    if even:
-        above = (values[r - 1] > edge.equal(r, float(values[:r].sum())) for r in range(1, rank + 1))
-        return next((r for r, stands in enumerate(above) if not stands), rank)
     # With signal in all dimensions but one, nothing is left to tell whether the last is noise.
     return n_dims if rank == n_dims - 1 < len(values) else rank
 
@@ -146,3 +147,15 @@ def _last(values: Array, edge: Edge, left: int) -> int:
         # With fewer directions taken away chance reaches no less.
         rank = int(np.count_nonzero(values[: rank - 1] > chance))
     return rank
+
+
+def _evenly(values: Array, edge: Edge, rank: int) -> float:
+    """What chance reaches before the direction of this ``rank`` where the level of noise is known to be equal.
+
+    The direction itself is left among the noise, so that one of a feature alone, with a handful of counts, does not count: random signs
+    leave it as large as it is. They also say what shape the noise has: the largest eigenvalue of profiles of 10 counts in 200 features is
+    6 % below that of normal noise. Of half of the dimensions and more, equal noise is what is left.
+    """
+    if 2 * rank > edge.items.shape[1]:
+        return edge.equal(rank, float(values[:rank].sum()))
+    return edge.reached(rank - 1, float(values[rank - 1]))

@@ -7,15 +7,16 @@ gains in BIC.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from ..._common.typing import Array
 from ...progress import beat
-from .balls import Balls, squared_distances
+from .balls import Balls
 from .cloud import Cloud
+from .shape import squared_distances
 
 # Balls are given up when joins gain more than this in log-likelihood together: on mixtures of overlapping balls few do (one of 384
 # problems, n = 400, is then wrong that was right), on wine, iris, blood cells and blocks of words they gain 21 to 58.
@@ -97,14 +98,22 @@ def _group(cloud: Cloud, balls: tuple[int, ...], resp: Array) -> _Group:
     n_dims = cloud.points.shape[1]
     # One ball has no longer directions, and a few items would seem to have some by chance.
     long = np.arange(min(n_dims, 1 + int(mass / ITEMS_PER_DIRECTION)) if len(balls) > 1 else 1)
-    values = axes_of(cloud, weight[:, None]).variance[0, ::-1]
+    values, log_shape = _variances(cloud, weight)
     logs, sums = np.append(0.0, np.cumsum(np.log(values))), np.append(0.0, np.cumsum(values))
     rest = np.maximum((sums[-1] - sums[long]) / (n_dims - long), cloud.floor)
-    fit = -0.5 * mass * (logs[long] + (n_dims - long) * np.log(rest) + n_dims * (1 + np.log(2 * np.pi)))
+    fit = -0.5 * mass * (logs[long] + (n_dims - long) * np.log(rest) + n_dims * (1 + np.log(2 * np.pi)) + log_shape)
     parameters = n_dims + 1 + long * n_dims - long * (long - 1) / 2
     # Shares, and that which group an item is in is not known: the log-likelihood is Σ r log (π N) − Σ r log r.
     unsure = -float(cloud.weight @ (resp * np.log(np.maximum(resp, np.finfo(float).tiny))))
     return _Group(balls, resp, float((fit - cloud.toll * parameters).max()) + mass * np.log(mass / cloud.n_items) + unsure)
+
+
+def _variances(cloud: Cloud, weight: Array) -> tuple[Array, float]:
+    """Of one group along its axes where its noise would be a ball, the longest first; and the log determinant of that noise."""
+    precise = weight * cloud.precision
+    center = precise @ cloud.points / max(float(precise.sum()), np.finfo(float).tiny)
+    points, log_shape = cloud.shape.rounded(cloud.points, center)
+    return axes_of(replace(cloud, points=points), weight[:, None]).variance[0, ::-1], log_shape
 
 
 @dataclass(frozen=True)
