@@ -294,8 +294,8 @@ def main() -> int:
         report_peak(options.quick)
         return 0
     print(machine(), flush=True)
-    for n in (50, 4000):  # what is imported on first use, and compiled loops
-        ONMF(2, scaling="none", capacity=capacity_for(n, 2)).fit(draw(n, 5, 2))
+    for n, p in ((50, 5), (4000, 50)):  # what is imported on first use, and compiled loops and passes
+        ONMF(2, scaling="none", capacity=capacity_for(n, 2)).fit(draw(n, p, 2))
     report = Report()
     for name in options.parts or PARTS:
         print(f"\n{name}: {PARTS[name].__doc__}", flush=True)

@@ -378,8 +378,7 @@ class ONMF(CallbackSupport, Factorization):
 
     def _nearby(self, engine: Engine) -> Engine:
         """Few items are searched whole, and bounds need the costs of all items at once."""
-        bounded = self.capacity is not None or self.min_size is not None
-        if engine.n_items <= BUDGET.many_items or mergeable(engine) or bounded:
+        if engine.n_items <= BUDGET.many_items or mergeable(engine) or self._bounded:
             return engine.near()
         engine.columns_stay = True
         return engine
@@ -832,7 +831,12 @@ class ONMF(CallbackSupport, Factorization):
 
     @property
     def _layout(self) -> Layout:
-        return Layout(self.orthogonal, self.engine, loss_of(self).power, masked=loss_of(self).partial)
+        return Layout(self.orthogonal, self.engine, loss_of(self).power, masked=loss_of(self).partial, bounded=self._bounded)
+
+    @property
+    def _bounded(self) -> bool:
+        """Whether sizes are bounded."""
+        return self.capacity is not None or self.min_size is not None
 
     def _check_parameters(self) -> None:
         check_count("n_components", self.n_components, least=1, words=("auto", "persistence"))

@@ -9,11 +9,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from orthonmf import ONMF
 from orthonmf.distortion import REGISTRY
-from orthonmf.engines import ThreadTeam, available, compiled, kernels
+from orthonmf.engines import ThreadTeam, available, compiled, engine_class, kernels
 from orthonmf.engines.base import doubled, reweighted
 from orthonmf.engines.compiled import KERNELS, RAW_KERNELS, CompiledEngine, CompiledSparseEngine
 from orthonmf.engines.dense import DenseEngine
-from orthonmf.engines.layout import COMPILED_ENTRIES, COMPILED_NUMBERS, automatic
+from orthonmf.engines.layout import COMPILED_BOUNDED, COMPILED_ENTRIES, COMPILED_ITEMS, COMPILED_NUMBERS, Layout, automatic
 from orthonmf.engines.sparse import SparseEngine
 from orthonmf.exceptions import MissingExtraError
 from orthonmf.passes.base import host
@@ -254,6 +254,22 @@ class TestChoice:
     def test_large_arrays_are_compiled(self):
         assert automatic(np.zeros((COMPILED_NUMBERS // 8, 8))) == "compiled"
         assert automatic(np.zeros((COMPILED_NUMBERS // 8 - 1, 8))) == "dense"
+
+    @pytest.mark.parametrize(
+        ("bounded", "n_items", "missing", "name"),
+        [
+            (True, 1024, 0, "compiled"),
+            (True, 1024, 1, "dense"),
+            (False, 1024, 0, "dense"),
+            (True, COMPILED_ITEMS, 0, "compiled"),
+            (True, COMPILED_ITEMS // 2, 0, "dense"),  # whose assignment is not compiled either
+        ],
+    )
+    def test_smaller_arrays_are_compiled_under_bounds(self, bounded, n_items, missing, name):
+        X = np.ones((n_items, COMPILED_BOUNDED // n_items - missing))
+        for orthogonal, given in (("samples", X), ("features", X.T)):
+            engine = Layout(orthogonal, "auto", bounded=bounded).build(given, None, ThreadTeam(1))
+            assert type(engine) is engine_class(name)
 
     def test_sparse_matrices_of_many_entries_are_compiled_and_so_are_samples_of_them(self):
         matrix = sp.random_array((COMPILED_ENTRIES // 64, 640), density=0.1, rng=np.random.default_rng(0), format="csr")

@@ -18,6 +18,9 @@ from .threads import ThreadTeam
 # Numbers in X, and stored ones in a sparse X, from which compiled passes are worth loading numba for, and the first time compiling them,
 # which takes some ten seconds.
 COMPILED_NUMBERS, COMPILED_ENTRIES = 1 << 20, 1 << 18
+# Numbers in X from which they are where compiled loops are loaded in any case, for an assignment under bounds: 4000 × 50 took nine tenths
+# of the time, 10 000 × 100 eight, a first fit in a process as long.
+COMPILED_BOUNDED = 1 << 17
 # Items from which an assignment under bounds is: loading its loops takes half a second, once in a process, and a fit of 180 items took
 # 0.7 s longer without them, under soft bounds four, and one of 600 items four.
 COMPILED_ITEMS = 1 << 7
@@ -45,17 +48,22 @@ class Layout:
         By which power of X costs grow.
     masked : bool
         Whether NaN is a missing number.
+    bounded : bool
+        Whether sizes are bounded.
     """
 
     orthogonal: str
     engine: str
     power: int = 2
     masked: bool = False
+    bounded: bool = False
 
     def build(self, X: Any, sample_weight: Array | None, team: ThreadTeam, shift: int | None = None) -> Engine:
         """The engine for a checked matrix. ``shift`` fixes the power of two by which it is scaled."""
         far = is_chunked(X)  # an engine of one machine sees each chunk
-        name = automatic(X) if self.engine == "auto" or (far and self.engine == "dask") else self.engine
+        n_items = X.shape[0 if self.orthogonal == "samples" else 1]
+        least = COMPILED_BOUNDED if self.bounded and n_items >= COMPILED_ITEMS else COMPILED_NUMBERS
+        name = automatic(X, least) if self.engine == "auto" or (far and self.engine == "dask") else self.engine
         if self.masked:
             name = "masked"
         if name == "dask":
@@ -124,13 +132,13 @@ def in_memory(engine: Engine, values: Array, weight: Array | None) -> Engine:
     return held
 
 
-def automatic(X: Any) -> str:
-    """The name of the engine for a matrix."""
+def automatic(X: Any, least: int = COMPILED_NUMBERS) -> str:
+    """The name of the engine for a matrix; an array of ``least`` numbers or more is compiled."""
     if (own := getattr(X, "engine", None)) is not None:
         return str(own)
     if is_sparse(X):
         return "compiled-sparse" if X.nnz >= COMPILED_ENTRIES and available("compiled-sparse") else "sparse"
-    return "compiled" if X.size >= COMPILED_NUMBERS and available("compiled") else "dense"
+    return "compiled" if X.size >= least and available("compiled") else "dense"
 
 
 def power_of_two(X: Any, sample_weight: Array | None) -> int:
