@@ -297,9 +297,9 @@ class _CompiledSparseRows(SparseRows):
     """Framed items of one block, summed and multiplied by kernels, for the passes that have none."""
 
     def _products(self, vectors: Array) -> Array:
-        found = np.empty((self.matrix.shape[0], len(vectors)))
-        kernels.products(*_csr(self.matrix), np.ascontiguousarray(vectors.T, np.float64), found)
-        return np.ascontiguousarray(found.T)
+        found = np.empty((len(vectors), self.matrix.shape[0]))
+        kernels.turned_products(*_csr(self.matrix), np.ascontiguousarray(vectors.T, np.float64), found)
+        return found
 
     def _sums_of_few(self, weights: Array, along: Array) -> Array:
         sums = np.zeros((len(weights), self.matrix.shape[1]))

@@ -377,11 +377,11 @@ def _own_products(values, few, numbers, ref, rest, vectors, rows, offset, inner)
 
 
 @compiled
-def products(data, indices, indptr, beside, found):
-    """x · v of every item in CSR form, (n_items, n_vectors), for the columns v of ``beside``."""
+def products(data, indices, indptr, first, beside, found):
+    """x · v of items in CSR form from the ``first`` on, (n_items, n_vectors), for the columns v of ``beside``."""
     found[:] = 0.0
     for i in range(found.shape[0]):
-        for at in range(indptr[i], indptr[i + 1]):
+        for at in range(indptr[first + i], indptr[first + i + 1]):
             ask_for_row(beside, indices, at, indptr[-1])
             x, d = data[at], indices[at]
             for j in range(found.shape[1]):
@@ -389,9 +389,19 @@ def products(data, indices, indptr, beside, found):
 
 
 @compiled
+def turned_products(data, indices, indptr, beside, found):
+    """The same of all items, (n_vectors, n_items), a few at a time: they are turned while they are in the cache."""
+    few = np.empty((min(MAX_TILE, found.shape[1]), found.shape[0]))
+    for start in range(0, found.shape[1], MAX_TILE):
+        stop = min(start + MAX_TILE, found.shape[1])
+        products(data, indices, indptr, start, beside, few[: stop - start])
+        transposed(few[: stop - start], found[:, start:stop])
+
+
+@compiled
 def coordinates(data, indices, indptr, scale, beside, offset, found):
     """(scale · x − about) · v of every item in CSR form, (n_items, n_vectors); ``offset`` are about · v."""
-    products(data, indices, indptr, beside, found)
+    products(data, indices, indptr, 0, beside, found)
     for i in range(found.shape[0]):
         for j in range(found.shape[1]):
             found[i, j] = found[i, j] * scale - offset[j]

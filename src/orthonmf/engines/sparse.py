@@ -54,7 +54,7 @@ class Entries:
 class SparseRows(Entries):
     """Framed items of one block: factor and along act on the results, not on the items."""
 
-    sq: Array
+    raw: SparseRawRows
     factor: Array | None
     along: Array
     ref: Array
@@ -63,8 +63,8 @@ class SparseRows(Entries):
         inner = self._products(vectors)
         if self.factor is not None:
             inner *= self.factor
-        # x'·v = factor (x·v) − along (ref·v)
-        inner -= np.multiply.outer(vectors @ self.ref, self.along)
+        if self.ref.any():  # x'·v = factor (x·v) − along (ref·v)
+            inner -= np.multiply.outer(vectors @ self.ref, self.along)
         return inner.astype(self.matrix.dtype, copy=False)
 
     def _products(self, vectors: Array) -> Array:
@@ -94,7 +94,7 @@ class SparseRows(Entries):
     def sqnorms(self) -> Array:
         factor = 1.0 if self.factor is None else self.factor
         inner = factor * (self.matrix @ self.ref)
-        sq = self.sq * factor**2 - 2 * self.along * inner + self.along**2 * np.dot(self.ref, self.ref)
+        sq = self.raw.sqnorms() * factor**2 - 2 * self.along * inner + self.along**2 * np.dot(self.ref, self.ref)
         return np.maximum(sq, 0.0).astype(self.matrix.dtype)
 
     def growth(self, weight: Array, vectors: Array, labels: Labels | None = None) -> Array:
@@ -136,8 +136,9 @@ class SparseRawRows(Entries):
         return self.matrix.T @ weight
 
     def framed(self, factor: Array | None, along: Array | None, ref: Array) -> SparseRows:
-        ones = np.ones(len(self), like=self._sq)
-        return self.kind(self.matrix, self._sq, factor, ones if along is None else np.asarray(along, like=self._sq), ref)
+        numbers = self.matrix.data
+        along = np.ones(len(self), like=numbers) if along is None else np.asarray(along, like=numbers)
+        return self.kind(self.matrix, self, factor, along, ref)
 
     def residual_sq(self, scale: Array, labels: Labels, components: Array) -> Array:
         stored, covered = self._stored_residual(scale, labels, components)
