@@ -198,10 +198,6 @@ class Budget:
     # A result in a sketch counts as better when the cost there falls by more than this fraction: it is some tenth of the whole cost. A
     # finer search, with one in all dimensions behind it, lowered the error of 30 000 documents by 3e-4, and took several times as long.
     sketch_gain: float = 1e-3
-    # Swaps tried there for each component before none gains. Of 22 fits of documents and docstrings with as many as elsewhere, 13 ended
-    # within 1e-6, the errors of the others were from 8e-4 lower to 2e-4 higher, 6e-5 lower on the average, and docstrings took half as
-    # long again.
-    sketch_tries: int = 1
 
     # -- Assignment under bounds -----------------------------------------------------------------------------------------------------------
     # On more items than this an alternation ends when its centres are steady: when one more step would move none by more than this,

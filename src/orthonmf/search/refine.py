@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain, islice, zip_longest
-from sys import maxsize
 
 import numpy as np
 
@@ -87,13 +86,10 @@ def _resting(assigner: Assigner, part: Partition) -> Partition:
     return settled if settled is not None and settled.cost <= part.cost else part
 
 
-def gains(engine: Engine, distortion: Moving, start: Partition, worth: float, most: int = maxsize) -> Iterator[Partition]:
-    """The partition of a sample, and better ones by swaps and regroupings, each of which gains more than a fraction ``worth``.
-
-    Up to ``most`` swaps are tried for each.
-    """
+def gains(engine: Engine, distortion: Moving, start: Partition, worth: float) -> Iterator[Partition]:
+    """The partition of a sample, and better ones by swaps and regroupings, each of which gains more than a fraction ``worth``."""
     best: Partition | None = start
-    groups, trials = equal_items(engine), _Trials(engine, distortion, Free(engine, distortion), worth=worth, most=most)
+    groups, trials = equal_items(engine), _Trials(engine, distortion, Free(engine, distortion), worth=worth)
     while best is not None:
         yield best
         if best.n_components == 1 or best.cost == 0 or separated(engine, distortion, best):
@@ -179,8 +175,6 @@ class _Trials:
         Centres that owe nothing to any partition; each is tried once, when no swap gains.
     worth : float
         A try gains when the cost falls by more than this fraction.
-    most : int
-        Swaps are tried, at most, before none gains.
     vain : list of float
         Costs of what tries led to without gain: many lead to the same.
     tried : int
@@ -194,7 +188,6 @@ class _Trials:
     assigner: Assigner
     fresh: Iterator[Array] = field(default_factory=lambda: iter(()))
     worth: float = GAIN
-    most: int = maxsize
     vain: list[float] = field(default_factory=list)
     tried: int = 0
     tells: bool = True
@@ -252,7 +245,7 @@ def _swapped(trials: _Trials, best: Partition, groups: Labels, n_tries: int | No
         return None
     places = _places(engine, distortion, best, away, groups)
     bare, merged, most = _rises(engine, distortion, best, away, places)
-    n_tries = n_tries or min(_n_tries(n_distinct, best.n_components, engine.n_dims, assigner), trials.most)
+    n_tries = n_tries or _n_tries(n_distinct, best.n_components, engine.n_dims, assigner)
     limit, margin = BUDGET.hopeless * best.cost, BUDGET.nearly_items * best.n_components / n_distinct
     # Where all swaps can be tried, none is hopeless: with few items 13 of 948 problems ended above their optimum otherwise, now none.
     if assigner.free and bare.size <= n_tries:
@@ -263,7 +256,7 @@ def _swapped(trials: _Trials, best: Partition, groups: Labels, n_tries: int | No
     singles = _singles(bare, merged, places, limit)
     if assigner.free and best.n_components > BUDGET.many_components and at_once(engine, best.n_components) == 1:
         n_local = max(BUDGET.local_tries * n_tries, best.n_components)
-        return _locally_swapped(trials, best, places, islice(singles, min(n_local, trials.most)))
+        return _locally_swapped(trials, best, places, islice(singles, n_local))
     swapped = chain(_several(bare, places), ([swap] for swap in islice(singles, n_tries)))
     starts = chain((_with_swaps(best, places, swaps) for swaps in swapped), assigner.rearranged(best.centers), trials.fresh)
     return trials.first_gain(best, starts, margin)

@@ -300,8 +300,7 @@ def _sample_search(few: Engine, job: Job, search: Search, centers: Array, *, fir
     if first and not separated(few, job.distortion, start):
         start = _fresh(few, job, search, start) or start
     best, tried, passes, in_vain = start, None, 0, 0
-    effort = (BUDGET.sketch_gain, BUDGET.sketch_tries * start.n_components) if job.rough else (BUDGET.sample_gain,)
-    for best in gains(few, job.distortion, start, *effort):
+    for best in gains(few, job.distortion, start, BUDGET.sketch_gain if job.rough else BUDGET.sample_gain):
         if (few.passes - passes) * few.n_items >= job.distinct.n_items:
             before = search.run.best
             search.propose(best.centers)
