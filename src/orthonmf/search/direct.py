@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from .._common.typing import Array
 from ..distortion import loss_of
 from ..distortion.base import Distortion, Metric
@@ -77,7 +75,8 @@ def _sought(engine: Engine, distortion: Distortion, asked: int) -> Direct | None
     few = engine if engine.n_items <= few_items(asked) else engine.select(spaced(engine.n_items, few_items(asked)))
     # Without the reference, which is in none of the groups: where these are far apart, the others are an item of each.
     centers = opened(few, distortion, distortion.origin, asked + 1)[1:]
-    part = alternate(few, distortion, centers) if len(centers) == asked and _settles(few, distortion, centers) else None
+    settled = _settled(few, distortion, centers) if len(centers) == asked else None
+    part = None if settled is None else alternate(few, distortion, settled)
     if part is None:
         return None
     if isinstance(distortion, Partial):
@@ -106,10 +105,12 @@ def _left_alone(engine: Engine, few: Engine, distortion: Partial, found: Partiti
     return Direct(engine, distortion, replace(part, centers=sharpened(engine, distortion, part)), proven=False, certain=False)
 
 
-def _settles(engine: Engine, distortion: Distortion, centers: Array) -> bool:
-    """Whether a few passes are enough for every item to stay where it is, as they are where components are far apart."""
+def _settled(engine: Engine, distortion: Distortion, centers: Array) -> Array | None:
+    """Centres after a few passes, if then every item stays where it is, as where components are far apart."""
     changed, labels = engine.n_items, None
     for _ in range(BUDGET.direct_passes):
         stats, labels = nearest_pass(engine, distortion, centers, labels)
-        centers, changed = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny)), stats.changed
-    return changed == 0
+        if not stats.mass.all():
+            return None
+        centers, changed = distortion.center(stats.sums, stats.mass), stats.changed
+    return None if changed else centers

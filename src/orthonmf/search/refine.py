@@ -101,7 +101,7 @@ def rehearsed(engine: Engine, distortion: Moving, start: Partition, assigner: As
     """Improve a partition of a sample by swaps alone, while one of ``n_tries`` gains what is worth it."""
     groups, best, gain = equal_items(engine), start, np.inf
     # Free components of a sample only say where to begin: what gains less than is worth it gets no single moves. 10 000 × 100 items under
-    # bounds took 0.07 s less, and 70 problems ended 0.04 % lower on average.
+    # bounds took 0.07 s less. Together with compiled passes 70 problems ended 0.04 % lower on average, 1.9 % lower to 0.9 % higher.
     trials = _Trials(engine, distortion, assigner, worth=BUDGET.worth if assigner.free else GAIN)
     while gain >= BUDGET.worth * best.cost:
         better = _swapped(trials, best, groups, n_tries)
