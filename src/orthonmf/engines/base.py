@@ -211,6 +211,11 @@ class Holder:
         """A column of numbers of this type as the user gets it: an array of this process, unless the items are too many for one."""
         return host(column)
 
+    def promised(self, frame: Framing | None, work: Pass, columns: Columns, names: Iterable[str]) -> dict[str, Any]:
+        """The columns of a pass whose total is known, found when they are read."""
+        again = Again(cast(Engine, self), frame, work, columns)
+        return {name: Later(again, name) for name in names}
+
 
 class Engine(Holder, ABC):
     """Blocks of items, and sums over them.
@@ -342,11 +347,6 @@ class Engine(Holder, ABC):
         found = Found(self._added(totals), joined)
         self.pass_seconds = self.team.clock() - began
         return found
-
-    def promised(self, frame: Framing | None, work: Pass, columns: Columns, names: Iterable[str]) -> dict[str, Any]:
-        """The columns of a pass whose total is known, found when they are read."""
-        again = Again(self, frame, work, columns)
-        return {name: Later(again, name) for name in names}
 
     def _chunk_starts(self, block_items: int) -> set[int]:
         """Where the blocks begin with which the chunks do."""
