@@ -371,6 +371,8 @@ class ONMF(CallbackSupport, Factorization):
                 if result.status is Status.INTERRUPTED:
                     self.save(Path(cast(str, self.checkpoint)) / PARTIAL)
                     raise KeyboardInterrupt
+                if kept:
+                    kept.finished()
         if is_tensor(given):
             of_tensors(self, given.device)
         self._warn(result)

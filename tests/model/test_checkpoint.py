@@ -198,6 +198,17 @@ def test_interrupt_leaves_the_estimator_as_it_was(tmp_path, monkeypatch):
     assert ONMF.load(tmp_path).n_components_ == 5
 
 
+def test_the_model_of_an_interrupt_goes_when_the_fit_is_whole(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        interrupted_in(patch, "_all_items")
+        with pytest.raises(KeyboardInterrupt):
+            ONMF(5, checkpoint=tmp_path).fit(data())
+    assert (tmp_path / checkpoint.PARTIAL).exists()
+    ONMF(5, checkpoint=tmp_path).fit(data())
+    with pytest.raises(FileAccessError, match="no model of an interrupted fit"):
+        ONMF.load(tmp_path)
+
+
 def test_without_a_folder_an_interrupt_leaves_nothing(monkeypatch):
     interrupted_in(monkeypatch, "_all_items")
     model = ONMF(5)

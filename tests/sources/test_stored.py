@@ -6,6 +6,7 @@ import threading
 import anndata
 import h5py
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -337,6 +338,17 @@ def test_missing_values_of_parquet(tmp_path):
     pq.write_table(pa.table({"a": [1.0, None], "b": [1.0, 2.0]}), tmp_path / "X.parquet")
     with pytest.raises(InvalidInputError, match=r"column 'a' of X\.parquet has no value"):
         ONMF(1).fit(tmp_path / "X.parquet")
+
+
+def test_text_in_parquet_is_refused_unless_it_is_the_index(tmp_path):
+    frame = pd.DataFrame(matrix()[:, :3], columns=list("abc")).assign(who="x")
+    frame.to_parquet(tmp_path / "text.parquet")
+    with pytest.raises(InvalidInputError, match=r"column 'who' of text\.parquet is of type .*string; .*set_index\('who'\)"):
+        ONMF(2).fit(tmp_path / "text.parquet")
+    for name, index in (("named", frame.set_index("who")), ("numbered", frame.drop(columns="who").set_index(np.arange(len(frame))[::-1]))):
+        index.to_parquet(tmp_path / f"{name}.parquet")
+        found = ONMF(2).fit(tmp_path / f"{name}.parquet")
+        assert_array_equal(found.components_, ONMF(2).fit(np.ascontiguousarray(index)).components_)
 
 
 def test_no_thread_is_left(tmp_path):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -113,6 +114,11 @@ class Checkpoint:
         except (OSError, FileAccessError) as error:
             self._warn(f"No checkpoint could be written to {str(self.folder)!r} ({error}); the fit goes on, and the last one is as it was.")
         self._written = monotonic()
+
+    def finished(self) -> None:
+        """The fit is whole, and the model that an interruption left before is out of date."""
+        with suppress(OSError):
+            (self.folder / PARTIAL).unlink(missing_ok=True)
 
     def _begin(self, number: int) -> None:
         """Go on from a checkpoint that was written: older ones are removed, and passes are noted beside this one."""

@@ -1,4 +1,4 @@
-"""Parquet files, and folders of them: the columns of numbers, in pieces of whole row groups."""
+"""Parquet files, and folders of them: their columns, in pieces of whole row groups. What a data frame had as its index is left out."""
 
 from __future__ import annotations
 
@@ -32,8 +32,15 @@ class RowGroups:
                 for group in range(opened.num_row_groups):
                     self._groups.append((file, group))
                     rows.append(rows[-1] + opened.metadata.row_group(group).num_rows)
-        self.columns = [field.name for field in schema if _numeric(field.type)]  # type: ignore[union-attr]
-        kinds = {np.dtype(field.type.to_pandas_dtype()) for field in schema if field.name in self.columns}  # type: ignore[union-attr]
+        index = _index(schema)
+        fields = [field for field in schema if field.name not in index]  # type: ignore[union-attr]
+        if (text := next((field for field in fields if not _numeric(field.type)), None)) is not None:
+            raise InvalidInputError(
+                f"column {text.name!r} of {files[0].name} is of type {text.type}; a matrix on disk has columns of numbers alone. Write it "
+                f"without that column, or with it as the index: frame.set_index({text.name!r}).to_parquet(path)."
+            )
+        self.columns = [field.name for field in fields]
+        kinds = {np.dtype(field.type.to_pandas_dtype()) for field in fields}
         self.dtype = np.dtype(np.float32) if kinds == {np.dtype(np.float32)} else np.dtype(np.float64)
         self.borders = np.array(rows)
         self.shape: tuple[int, ...] = rows[-1], len(self.columns)
@@ -52,6 +59,12 @@ class RowGroups:
                 if values.null_count:
                     raise InvalidInputError(f"column {column!r} of {path.name} has no value in some row; fill or remove it.")
                 out[rows, j] = values.to_numpy()
+
+
+def _index(schema: Any) -> set[str]:
+    """Names of the columns that are no data, but the index of a data frame."""
+    known = schema.pandas_metadata or {}
+    return {name for name in known.get("index_columns", ()) if isinstance(name, str)}
 
 
 def _numeric(kind: Any) -> bool:
