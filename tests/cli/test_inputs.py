@@ -81,7 +81,7 @@ def test_standard_input_that_is_no_matrix(monkeypatch, capfd):
     assert main(["rank", "-"]) == 2
     assert refused(capfd) == (
         "orthonmf: standard input: line 2, column 2 ('b') is 'NA': a missing value. Fill it, with 0 if that is meant, or fit what is "
-        "there (on the command line, --missing ignore), or leave out its line, or its column with --drop b.\n"
+        "there (on the command line, fit --missing ignore), or leave out its line, or its column with --drop b.\n"
     )
 
 

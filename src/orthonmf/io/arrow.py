@@ -69,7 +69,7 @@ def _numbers(column: Any, name: str, *, missing: bool) -> Array:
         row = next(i for i, value in enumerate(column) if not value.is_valid)
         raise InvalidInputError(
             f"column {name!r} has no value in row {row + 1}; fill it, with 0 if that is meant, leave the column out with "
-            f"--drop {typed(name)}, or fit what is there (on the command line, --missing ignore)."
+            f"--drop {typed(name)}, or fit what is there (on the command line, fit --missing ignore)."
         )
     values: Array = column.to_numpy()  # with NaN for what has no value
     return values.astype(np.float64) if values.dtype.kind not in "fiu" else values

@@ -295,7 +295,7 @@ class _Numbers:
 
     def _missing(self, entry: str, j: int) -> str:
         return (
-            f"is {entry!r}: a missing value. Fill it, with 0 if that is meant, or fit what is there (on the command line, --missing "
+            f"is {entry!r}: a missing value. Fill it, with 0 if that is meant, or fit what is there (on the command line, fit --missing "
             f"ignore), or leave out its line{self._or_drop(j)}."
         )
 
