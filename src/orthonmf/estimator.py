@@ -369,8 +369,8 @@ class ONMF(CallbackSupport, Factorization):
                 with team.unhurried():
                     self._store(engine, result, X.dtype)
                 if result.status is Status.INTERRUPTED:
-                    self.save(Path(cast(str, self.checkpoint)) / PARTIAL)
-                    raise KeyboardInterrupt
+                    self.save(best := Path(cast(str, self.checkpoint)) / PARTIAL)
+                    raise KeyboardInterrupt(f"The best model so far is in {str(best)!r}.")
                 if kept:
                     kept.finished()
         if is_tensor(given):
@@ -387,13 +387,14 @@ class ONMF(CallbackSupport, Factorization):
 
     @contextmanager
     def _resumable(self) -> Iterator[None]:
-        """Where a cluster fails, say that the checkpoints carry on."""
+        """Where a cluster fails, or somebody interrupts, say how to go on from the checkpoints."""
         try:
             yield
-        except DistributedFitError as error:
+        except (DistributedFitError, KeyboardInterrupt) as error:
             if self.checkpoint is None:
                 raise
-            raise DistributedFitError(f"{error} The same fit carries on from checkpoint={os.fspath(self.checkpoint)!r}.") from error
+            remedy = f"To go on, call fit with the same data, parameters and checkpoint={os.fspath(self.checkpoint)!r}."
+            raise type(error)(f"{error} {remedy}".lstrip()) from error
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, item_size: Any = None) -> Any:
         """Factorise X and return T.

@@ -37,7 +37,7 @@ MANY = 10
 
 def fitted(model: ONMF, data: Data, *, quiet: bool) -> ONMF:
     """The model, fitted with a bar on the terminal, and the names of the features noted."""
-    with warnings.catch_warnings(record=True) as caught, fitting(quiet=quiet):
+    with _interrupts_told(), warnings.catch_warnings(record=True) as caught, fitting(quiet=quiet):
         for category in (ConvergenceWarning, NothingStandsOutWarning):
             warnings.simplefilter("always", category)
         model.fit(data.X)
@@ -47,6 +47,17 @@ def fitted(model: ONMF, data: Data, *, quiet: bool) -> ONMF:
     if data.column_names is not None:
         model.feature_names_in_ = data.column_names.astype(object)  # sparse and plain arrays carry none into fit
     return model
+
+
+@contextmanager
+def _interrupts_told() -> Iterator[None]:
+    """A line of what an interrupt says: where the checkpoint is, and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        if said := str(interrupt):
+            warn(f"interrupted. {spoken(said)}")
+        raise
 
 
 def resident(data: Data, *, quiet: bool) -> Data:
