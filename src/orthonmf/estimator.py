@@ -68,6 +68,9 @@ from .sources import FEW_BYTES, ON_DISK, StoredColumns, StoredRows, as_dask_arra
 # Parameters on which no bit of a fit depends.
 UNCHANGING = ("checkpoint", "n_jobs", "time_limit", "verbose")
 
+# How X comes into memory, by where it lies.
+LOADED = {"with a cluster": "X.compute()", "on a GPU": "X.cpu()", "on disk": "orthonmf.sources.stored(X).loaded()"}
+
 # What a model says of every item of its fit.
 OF_ITEMS = ("labels_", "scale_", "margin_")
 
@@ -826,8 +829,9 @@ class ONMF(CallbackSupport, Factorization):
         far = in_chunks(X) or is_tensor(X)
         found = X if isinstance(X, np.ndarray) or far else stored(X)
         if far or (isinstance(found, ON_DISK) and found.nbytes > FEW_BYTES):
+            place = "with a cluster" if in_chunks(X) else "on a GPU" if is_tensor(X) else "on disk"
             raise InvalidInputError(
-                f"X is a {type(X).__name__}; with missing='ignore' expected an array in memory, or one that is mapped: "
+                f"X lies {place}; with missing='ignore' expected an array in memory, {LOADED[place]}, or one that is mapped: "
                 "numpy.load(path, mmap_mode='r')."
             )
         return found.loaded() if isinstance(found, ON_DISK) else found
