@@ -163,7 +163,7 @@ def _sure(model: Any) -> list[str]:
     if before is not None:
         words.append(f"If {answer - 1} were right, chance would gain as much by one more as these data do with probability {before:.2f}.")
     if here is not None:
-        verdict = "one more is noise" if here > 0.05 else "one more is not ruled out"
+        verdict = "one more is noise" if here > 0.05 else "one more may be real"
         words.append(f"If {answer} is right, that probability is {here:.2f}: {verdict}.")
     agreement = _known(model.agreement_, answer)
     if agreement is not None:
