@@ -264,8 +264,8 @@ def test_the_answer_its_levels_and_how_sure_it_is_are_said(levelled):
     for expected in (
         "16 is the finest number of components that a likelihood supports",
         "At a coarser level 8 or 4 components stand out as well",
-        "If 15 were right, chance would gain as much by one more as these data do with probability 0.01.",
-        "If 16 is right, that probability is 0.40: one more is noise.",
+        "Going from 15 to 16 would gain as much by chance with probability 0.01.",
+        "Going from 16 to 17 would gain as much by chance with probability 0.40: one more is noise.",
         "with an agreement of 0.90",
     ):
         assert expected in text

@@ -161,10 +161,10 @@ def _sure(model: Any) -> list[str]:
         words.append(f"At a coarser level {_or(levels)} components stand out as well: the data have parts within parts.")
     before, here = (_known(model.p_values_, m) for m in (answer - 1, answer))
     if before is not None:
-        words.append(f"If {answer - 1} were right, chance would gain as much by one more as these data do with probability {before:.2f}.")
+        words.append(f"Going from {answer - 1} to {answer} would gain as much by chance with probability {before:.2f}.")
     if here is not None:
         verdict = "one more is noise" if here > 0.05 else "one more may be real"
-        words.append(f"If {answer} is right, that probability is {here:.2f}: {verdict}.")
+        words.append(f"Going from {answer} to {answer + 1} would gain as much by chance with probability {here:.2f}: {verdict}.")
     agreement = _known(model.agreement_, answer)
     if agreement is not None:
         words.append(f"Halves of the items give this partition with an agreement of {agreement:.2f}; 1 is the same, 0 is chance.")
