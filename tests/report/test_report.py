@@ -271,6 +271,14 @@ def test_the_answer_its_levels_and_how_sure_it_is_are_said(levelled):
         assert expected in text
 
 
+def test_pieces_that_were_put_together_are_not_called_the_finest_number(levelled):
+    levelled.bic_ = np.where(np.arange(1, 19) == 18, 0.0, -1.0)
+    text = why(levelled)[0]
+    assert text.startswith("A mixture of 18 balls explains the data best; those that are pieces of one longer cloud are put together")
+    assert "which leaves 16 components." in text
+    assert "finest" not in text
+
+
 def test_the_table_has_a_row_for_every_number_and_the_picture_marks_the_levels(levelled):
     found = Page(render(levelled))
     kinds = [attributes["class"] for attributes in found.tags("rect") if attributes.get("class", "").startswith("bar")]

@@ -155,6 +155,9 @@ def _sure(model: Any) -> list[str]:
     if loss_of(model).partial:
         reason = "numbers that were held out support: more of them foretell these no better."
     words = [f"{answer} is the finest number of components that {reason}"]
+    if (best := _best(model.bic_)) > answer:
+        left = f"which leaves {plural(answer, 'component')}."
+        words = [f"A mixture of {best} balls explains the data best; those that are pieces of one longer cloud are put together, {left}"]
     if model.n_components_ > answer:
         words.append(f"There are {model.n_components_} because the capacities need them.")
     if levels:
@@ -169,6 +172,11 @@ def _sure(model: Any) -> list[str]:
     if agreement is not None:
         words.append(f"Halves of the items give this partition with an agreement of {agreement:.2f}; 1 is the same, 0 is chance.")
     return words
+
+
+def _best(bic: Any) -> int:
+    """The number of balls of the highest BIC; 0 where none is known."""
+    return int(np.nanargmax(bic)) + 1 if np.isfinite(bic).any() else 0
 
 
 def _or(numbers: list[int]) -> str:
