@@ -40,7 +40,7 @@ def contents(folder):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("none.csv", None, "none.csv is not a file"),
+        ("none.csv", None, "none.csv does not exist"),
         ("data.csv", b"", "is empty"),
         ("data.csv", b"a,b\n1,2\n3\n", "line 3 has 1 columns"),
         (

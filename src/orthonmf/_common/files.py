@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..exceptions import FileAccessError
 
-__all__ = ["DRAFT", "STDIN", "atomic", "exchanged"]
+__all__ = ["DRAFT", "STDIN", "atomic", "exchanged", "no_file"]
 
 # The name for standard input on the command line.
 STDIN = Path("-")
@@ -22,6 +22,11 @@ SHORT = 24
 DRAFT = re.compile(r"\..*\.[0-9a-f]{16}\.draft.*", re.DOTALL)
 # Of renameat2(2): paths are relative to the current folder; both names change places.
 AT_FDCWD, RENAME_EXCHANGE = -100, 2
+
+
+def no_file(path: Path) -> str:
+    """That a path is no file, as a sentence begins."""
+    return f"{path} is not a file" if path.exists() else f"{path} does not exist"
 
 
 @contextmanager

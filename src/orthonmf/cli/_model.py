@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._common.files import no_file
 from .._common.memory import free_bytes
 from .._common.typing import Array, Labels
 from .._common.validation import check_masked, check_matrix
@@ -94,7 +95,7 @@ def load(path: Path) -> ONMF:
     """A stored model; a folder stands for the model in it."""
     path = path / MODEL if path.is_dir() else path
     if not path.is_file():
-        raise InvalidInputError(f"{path} is not a file; expected a model that orthonmf fit wrote.")
+        raise InvalidInputError(f"{no_file(path)}; expected a model that orthonmf fit wrote.")
     return ONMF.load(path)
 
 
