@@ -1,6 +1,6 @@
 """Counts by the Kullback–Leibler loss: how many components, the best of 100 restarts, documents and cells, and what a pass takes.
 
-Run ``python -m benchmarks counts [auto] [restarts] [labels] [pass]``; without a word, all of them.
+Run ``python -m benchmarks counts [auto] [single] [restarts] [labels] [pass]``; without a word, all of them.
 """
 
 from __future__ import annotations
@@ -51,14 +51,43 @@ def mixture(n: int, p: int, k: int, level: float, seed: int) -> tuple[Array, Arr
 # -- how many -----------------------------------------------------------------------------------------------------------------------
 
 
-def auto() -> None:
+def auto(seeds: list[int]) -> None:
     """How often ``n_components="auto"`` is right on Poisson mixtures of 600 items, by loss, scaling and mean sum of an item."""
     table = Table((Column("mean sum", 9), Column("scaling", 7), *(Column(loss, 16, "d") for loss in LOSSES), Column("of", 3, "d")))
     table.header()
-    cases = list(itertools.product((50, 200, 1000), (3, 5, 8, 12), (0, 1)))
+    cases = list(itertools.product((50, 200, 1000), (3, 5, 8, 12), seeds))
     for level, scaling in itertools.product((0.5, 2.0, 20.0), ("item", "none")):
         right = [sum(_found(mixture(600, p, k, level, seed)[0], loss, scaling) == k for p, k, seed in cases) for loss in LOSSES]
         table.row(f"{level / 10:g} p", scaling, *right, len(cases))
+
+
+def single() -> None:
+    """How many components 600 items of one profile are found to have, by their size and the mean sum of an item; eight draws of each."""
+    table = Table(
+        (
+            Column("sizes", 8),
+            Column("scaling", 7),
+            Column("mean sum", 8, "g"),
+            Column("one", 3, "d"),
+            Column("of", 2, "d"),
+            Column("most", 4, "d"),
+        )
+    )
+    table.header()
+    for sizes, scaling, p in itertools.product(("equal", "Gamma(5)"), ("item", "none"), (50, 200, 1000)):
+        if sizes == "equal" or scaling == "item":  # without scales, size is a difference
+            found = [_found(_of_one_profile(p, sizes, seed), LOSSES[1], scaling) for seed in range(8)]
+            table.row(sizes, scaling, p / 20, found.count(1), len(found), max(found))
+
+
+def _of_one_profile(p: int, sizes: str, seed: int) -> Array:
+    """Poisson counts of a mean sum of p / 20, of items of one size or of sizes that differ."""
+    X = mixture(600, p, 1, 0.5, seed)[0]
+    if sizes == "equal":
+        return X
+    rng = np.random.default_rng([p, seed, 1])
+    profile = rng.gamma(2.0, 1.0, p)
+    return rng.poisson(rng.gamma(5.0, 0.2, (600, 1)) * p / 20 * profile / profile.sum()).astype(float)
 
 
 def _found(X: Array, loss: str, scaling: str) -> int:
@@ -230,13 +259,20 @@ def _pass(engine: Any, distortion: Any, k: int) -> Callable[[], object]:
 
 def main() -> None:
     """Print the tables that are asked for."""
-    tables = ("auto", "restarts", "labels", "pass")
+    tables = ("auto", "single", "restarts", "labels", "pass")
     parser = argparse.ArgumentParser(prog="python -m benchmarks counts", description=__doc__.partition("\n")[0])
     parser.add_argument("words", nargs="*", choices=[*tables, []], help="which tables")
     parser.add_argument("--cells", type=Path, default=None, help="scanpy's 10x_pbmc68k_reduced.h5ad")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1], help="of the mixtures of auto (0 1)")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    runs = {"auto": auto, "restarts": restarts, "labels": lambda: labels(options.cells), "pass": one_pass}
+    runs = {
+        "auto": lambda: auto(options.seeds),
+        "single": single,
+        "restarts": restarts,
+        "labels": lambda: labels(options.cells),
+        "pass": one_pass,
+    }
     for word in options.words or tables:
         print(f"-- {word}", flush=True)
         runs[word]()

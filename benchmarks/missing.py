@@ -1,6 +1,6 @@
 """Missing numbers: how well they are found again, against filling in first, and what they cost in time.
 
-Run ``python -m benchmarks missing [recovery] [time] [apart]``; without a word, all of them.
+Run ``python -m benchmarks missing [recovery] [time] [apart] [draws] [ends]``; without a word, all of them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from unittest.mock import patch
 
 import numpy as np
 from scipy.special import rel_entr
@@ -26,7 +27,7 @@ from orthonmf.engines import ThreadTeam, engine_class
 from orthonmf.search.partition import centered, nearest_pass
 
 from ._table import Column, Table
-from ._timing import alternating_seconds, machine
+from ._timing import alternating_seconds, least_processor_seconds, machine
 
 KINDS = tuple(itertools.product(("frobenius", "kullback-leibler"), ("item", "none")))
 SHARES, SEEDS = (0.05, 0.2, 0.5), range(3)
@@ -164,17 +165,65 @@ def _times(*, noise: float, level: float) -> None:
     table.header()
     for (n, p, k), (loss, scaling) in itertools.product(sizes, KINDS):
         problem = Problem.of(loss, scaling, 0, (n, p, k), noise=noise, level=level)
-        holed = problem.holed(0.1, 0)
-        named = {"loss": loss, "scaling": scaling}
-        complete, missing = alternating_seconds(
-            lambda X=problem.X, k=k, named=named: ONMF(k, **named).fit(X),  # type: ignore[misc]
-            lambda X=holed, k=k, named=named: ONMF(k, missing="ignore", **named).fit(X),  # type: ignore[misc]
-            repeats=1 if n * p > 100_000 else 3,
-        )
+        complete, missing = alternating_seconds(*_fits(problem, 0, k), repeats=1 if n * p > 100_000 else 3)
         table.row(loss, scaling, f"{n} × {p}, k = {k}", complete, missing, missing / complete)
 
 
-PARTS: dict[str, Callable[[], None]] = {"recovery": recovery, "time": time, "apart": apart}
+def _fits(problem: Problem, seed: int, k: int) -> list[Callable[[], object]]:
+    """A fit to all numbers, and to nine tenths of them."""
+    holed, named = problem.holed(0.1, seed), {"loss": problem.loss, "scaling": problem.scaling}
+    return [lambda: ONMF(k, **named).fit(problem.X), lambda: ONMF(k, missing="ignore", **named).fit(holed)]
+
+
+def draws() -> None:
+    """Processor seconds of six draws of lines of few items in many dimensions, the least of three fits."""
+    table = Table((Column("draw", 4), *(Column(w, 9, ".3f") for w in ("complete", "10 %", "ratio"))))
+    table.header()
+    found = []
+    for seed in range(6):
+        problem = Problem.of("frobenius", "item", seed, (400, 2000, 8), noise=0.8)
+        found.append([least_processor_seconds(fit, repeats=3) for fit in _fits(problem, seed, 8)])
+        table.row(seed, *found[-1], found[-1][1] / found[-1][0])
+    complete, missing = np.sum(found, axis=0)
+    table.row("all", complete, missing, missing / complete)
+
+
+# -- ends ---------------------------------------------------------------------------------------------------------------------------
+
+# Noise of measurements and mean counts, from components far apart to near ones.
+NEARER = ((0.02, 50.0), (0.05, 20.0), (0.1, 10.0), (0.2, 5.0), (0.5, 2.0))
+FEW_ITEMS: tuple[Size, ...] = ((200, 20, 3), (400, 30, 5), (300, 60, 8))
+# Sums in another order differ by less.
+ROUNDING = 1e-9
+
+
+def ends() -> None:
+    """How many fits with a tenth of the numbers missing end without a search, and how many of these at the error to which one leads."""
+    columns = [Column("loss", 16), Column("scaling", 7), Column("noise or counts", 15, ".3g")]
+    table = Table((*columns, *(Column(name, 14, "d") for name in ("problems", "without search", "at its error"))))
+    table.header()
+    total = np.zeros(3, dtype=int)
+    for (loss, scaling), (noise, level) in itertools.product(KINDS, NEARER):
+        cases = [Problem.of(loss, scaling, seed, size, noise=noise, level=level) for size, seed in itertools.product(FEW_ITEMS, range(4))]
+        found = [_ended(problem) for problem in cases]
+        row = np.array([len(found), sum(each is not None for each in found), sum(bool(each) for each in found)])
+        table.row(loss, scaling, level if loss == "kullback-leibler" else noise, *row.tolist())
+        total += row
+    print(f"\n{total[0]} problems: {total[1]} end without a search, {total[2]} of them at the error to which a search leads.")
+
+
+def _ended(problem: Problem) -> bool | None:
+    """Whether a fit that ends without a search is as good as one with it; None where it does not end so."""
+    model = ONMF(int(problem.labels.max()) + 1, loss=problem.loss, scaling=problem.scaling, missing="ignore")
+    holed = problem.holed(0.1, 0)
+    error = model.fit(holed).reconstruction_err_
+    if len(model.history_["beta"]):
+        return None
+    with patch("orthonmf.search.factorize.best_at_once", return_value=None):
+        return bool(error <= model.fit(holed).reconstruction_err_ * (1 + ROUNDING))
+
+
+PARTS: dict[str, Callable[[], None]] = {"recovery": recovery, "time": time, "apart": apart, "draws": draws, "ends": ends}
 
 
 def main() -> int:

@@ -175,6 +175,27 @@ def test_number_of_components_must_be_a_count(value):
     refuse(np.ones((4, 3)), f"n_components={value!r} is not usable", n_components=value)
 
 
+@pytest.mark.parametrize(
+    ("parameter", "value", "meant"),
+    [
+        ("loss", "kl", "kullback-leibler"),
+        ("loss", "Kullback_Leibler", "kullback-leibler"),
+        ("orthogonal", "sample", "samples"),
+        ("solver", "Dual", "dual"),
+        ("missing", "ignored", "ignore"),
+        ("engine", "compiled_sparse", "compiled-sparse"),
+    ],
+)
+def test_the_choice_that_was_meant_is_named(parameter, value, meant):
+    refuse(np.ones((4, 3)), f"{parameter}={value!r} is not known; expected one of ", n_components=1, **{parameter: value})
+    refuse(np.ones((4, 3)), f". Did you mean {meant!r}?", n_components=1, **{parameter: value})
+
+
+def test_nothing_is_suggested_for_what_resembles_no_choice():
+    with pytest.raises(InvalidInputError, match=r"expected one of 'samples', 'features'\.$"):
+        ONMF(1, orthogonal="rows").fit(np.ones((4, 3)))
+
+
 def test_more_components_than_items_are_refused():
     refuse(np.ones((4, 3)), "n_components=5 is more than the 4 rows", n_components=5)
     refuse(np.ones((4, 3)), "n_components=4 is more than the 3 columns", n_components=4, orthogonal="features")

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.utils.estimator_checks import check_estimator
 
-from orthonmf import ONMF
+from orthonmf import ONMF, sources
 from orthonmf.datasets import make_onmf
 from orthonmf.distortion import PARTIAL
 from orthonmf.exceptions import InvalidInputError
@@ -272,9 +272,10 @@ class TestRefusals:
         assert_array_equal(ONMF(1, missing="ignore").fit(mapped).labels_, np.zeros(6))
         assert_array_equal(ONMF(1, missing="ignore").fit(tmp_path / "x.npy").labels_, np.zeros(6))
         monkeypatch.setattr("orthonmf.estimator.FEW_BYTES", 10)
-        with pytest.raises(InvalidInputError, match="expected an array in memory"):
+        with pytest.raises(InvalidInputError, match=r"lies on disk; .*expected an array in memory, orthonmf.sources.stored\(X\).loaded"):
             ONMF(1, missing="ignore").fit(tmp_path / "x.npy")
-        with pytest.raises(InvalidInputError, match="expected an array in memory"):
+        assert_array_equal(ONMF(1, missing="ignore").fit(sources.stored(tmp_path / "x.npy").loaded()).labels_, np.zeros(6))
+        with pytest.raises(InvalidInputError, match=r"lies with a cluster; .*expected an array in memory, X.compute\(\)"):
             ONMF(1, missing="ignore").fit(pytest.importorskip("dask.array").from_array(X))
 
     def test_an_unknown_word(self):

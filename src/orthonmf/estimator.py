@@ -68,6 +68,9 @@ from .sources import FEW_BYTES, ON_DISK, StoredColumns, StoredRows, as_dask_arra
 # Parameters on which no bit of a fit depends.
 UNCHANGING = ("checkpoint", "n_jobs", "time_limit", "verbose")
 
+# How X comes into memory, by where it lies.
+LOADED = {"with a cluster": "X.compute()", "on a GPU": "X.cpu()", "on disk": "orthonmf.sources.stored(X).loaded()"}
+
 # What a model says of every item of its fit.
 OF_ITEMS = ("labels_", "scale_", "margin_")
 
@@ -369,8 +372,8 @@ class ONMF(CallbackSupport, Factorization):
                 with team.unhurried():
                     self._store(engine, result, X.dtype)
                 if result.status is Status.INTERRUPTED:
-                    self.save(Path(cast(str, self.checkpoint)) / PARTIAL)
-                    raise KeyboardInterrupt
+                    self.save(best := Path(cast(str, self.checkpoint)) / PARTIAL)
+                    raise KeyboardInterrupt(f"The best model so far is in {str(best)!r}.")
                 if kept:
                     kept.finished()
         if is_tensor(given):
@@ -387,13 +390,14 @@ class ONMF(CallbackSupport, Factorization):
 
     @contextmanager
     def _resumable(self) -> Iterator[None]:
-        """Where a cluster fails, say that the checkpoints carry on."""
+        """Where a cluster fails, or somebody interrupts, say how to go on from the checkpoints."""
         try:
             yield
-        except DistributedFitError as error:
+        except (DistributedFitError, KeyboardInterrupt) as error:
             if self.checkpoint is None:
                 raise
-            raise DistributedFitError(f"{error} The same fit carries on from checkpoint={os.fspath(self.checkpoint)!r}.") from error
+            remedy = f"To go on, call fit with the same data, parameters and checkpoint={os.fspath(self.checkpoint)!r}."
+            raise type(error)(f"{error} {remedy}".lstrip()) from error
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, item_size: Any = None) -> Any:
         """Factorise X and return T.
@@ -825,8 +829,9 @@ class ONMF(CallbackSupport, Factorization):
         far = in_chunks(X) or is_tensor(X)
         found = X if isinstance(X, np.ndarray) or far else stored(X)
         if far or (isinstance(found, ON_DISK) and found.nbytes > FEW_BYTES):
+            place = "with a cluster" if in_chunks(X) else "on a GPU" if is_tensor(X) else "on disk"
             raise InvalidInputError(
-                f"X is a {type(X).__name__}; with missing='ignore' expected an array in memory, or one that is mapped: "
+                f"X lies {place}; with missing='ignore' expected an array in memory, {LOADED[place]}, or one that is mapped: "
                 "numpy.load(path, mmap_mode='r')."
             )
         return found.loaded() if isinstance(found, ON_DISK) else found

@@ -88,6 +88,14 @@ def test_the_permissions_are_those_that_the_umask_leaves(tmp_path, mask):
     assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o666 & ~mask
 
 
+@pytest.mark.parametrize("name", [".", "results"])
+def test_a_folder_is_no_file_to_write(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").mkdir()
+    with pytest.raises(FileAccessError, match="it is a folder; name a file in it"), atomic(name):
+        pass
+
+
 def test_two_folders_change_places_in_one_step(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

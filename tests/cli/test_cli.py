@@ -49,7 +49,7 @@ def test_compare_on_a_csv_with_names(matrix, capfd):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["{folder}/none.csv", "-k", "2"], "none.csv is not a file"),
+        (["{folder}/none.csv", "-k", "2"], "none.csv does not exist"),
         (["{matrix}", "-k", "9"], "-k 9 is not usable; expected 1 to 4, the number of samples"),
         (["{matrix}", "-k", "0"], "-k 0 is not usable"),
         (["{matrix}", "-k", "2", "--methods", "nmff"], "method 'nmff' is not known"),

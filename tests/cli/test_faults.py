@@ -40,7 +40,7 @@ def contents(folder):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("none.csv", None, "none.csv is not a file"),
+        ("none.csv", None, "none.csv does not exist"),
         ("data.csv", b"", "is empty"),
         ("data.csv", b"a,b\n1,2\n3\n", "line 3 has 1 columns"),
         (
@@ -177,7 +177,8 @@ def test_what_can_be_read_is_read(content, names, tmp_path):
         ("--scaling all", "--scaling 'all' is not known"),
         ("--max-components 0", "--max-components 0 is not usable"),
         ("--time-limit -1", "--time-limit -1.0 is not usable"),
-        ("--format xlsx", "format='xlsx' is not known; expected one of 'csv', 'parquet'"),
+        ("--loss kl", "--loss 'kl' is not known; expected one of 'frobenius', 'kullback-leibler'. Did you mean 'kullback-leibler'?"),
+        ("--format xlsx", "--format 'xlsx' is not known; expected one of 'csv', 'parquet'"),
     ],
 )
 def test_unusable_options_are_one_line(options, message, matrix, tmp_path, capfd):

@@ -252,4 +252,4 @@ def test_counts_by_their_own_loss(matrix, tmp_path, capfd):
     assert "relative error" not in report
     assert main(["verify", str(parts), str(matrix)]) == 0
     assert main(["fit", str(matrix), "--loss", "poisson", "--out", str(parts), "--force"]) == 2
-    assert "loss='poisson'" in capfd.readouterr().err
+    assert "--loss 'poisson'" in capfd.readouterr().err

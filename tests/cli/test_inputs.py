@@ -122,7 +122,7 @@ def test_columns_by_name(options, rows, columns, survey, tmp_path):
         (["--id-column", "age"], "survey.csv: --id-column: there is no column 'age'"),
         (["--drop", ""], "--drop '' is not usable; expected names of columns with commas between (a,b)"),
         (["--keep", "a,,b"], "--keep 'a,,b' is not usable"),
-        (["--drop", "town", "--names", "none.txt"], "--names none.txt is not a file"),
+        (["--drop", "town", "--names", "none.txt"], "--names none.txt does not exist"),
     ],
 )
 def test_columns_that_are_not_there(command, options, message, survey, fitted, tmp_path, capfd):
@@ -198,7 +198,7 @@ def test_names_from_a_file(name, matrix, tmp_path, capfd):
         (b"a\n\nc\n", "names.txt: line 2 is blank; expected a name in each line"),
         (b"a\nb\na\n", "names.txt: the name 'a' stands in lines 1 and 3; give each column a name of its own"),
         (b"a\n\xff\nb\n", "names.txt is no text in UTF-8"),
-        (None, "names.txt is not a file; expected a text file with a name in each line"),
+        (None, "names.txt does not exist; expected a text file with a name in each line"),
     ],
 )
 def test_names_that_do_not_fit(content, message, tmp_path, capfd):

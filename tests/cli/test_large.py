@@ -142,7 +142,10 @@ def test_a_request_to_end_leaves_the_best_model(tmp_path):
         while not list((tmp_path / "kept").glob("checkpoint-*")) and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
-        process.communicate()
+        said = process.communicate()[1].decode()
     assert process.returncode == 143
     assert not (tmp_path / "parts").exists()
-    assert ONMF.load(tmp_path / "kept").status_.startswith("Interrupted")
+    best = tmp_path / "kept" / "interrupted.onmf"
+    assert ONMF.load(best).status_.startswith("Interrupted")
+    remedy = f"To go on, call fit with the same data, parameters and --checkpoint '{tmp_path / 'kept'}'."
+    assert said.splitlines()[-1] == f"orthonmf: interrupted. The best model so far is in '{best}'. {remedy}"

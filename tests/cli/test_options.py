@@ -84,7 +84,7 @@ def test_a_start_of_other_data_is_refused(matrix, fitted, tmp_path, capfd):
     assert "prepared in another way; leave --normalize out" in refused("--init", str(fitted), "--normalize", "max")
     assert main(["fit", str(matrix), "-k", "2", "--normalize", "max", "--out", str(tmp_path / "scaled"), "--quiet"]) == 0
     assert "add --normalize max" in refused("--init", str(tmp_path / "scaled"))
-    assert "is not a file" in refused("--init", str(tmp_path / "none"))
+    assert "does not exist" in refused("--init", str(tmp_path / "none"))
     lines = matrix.read_text().splitlines()
     matrix.write_text("\n".join([lines[0].replace("b", "q"), *lines[1:]]) + "\n")
     assert "was fitted to other columns" in refused("--init", str(fitted))

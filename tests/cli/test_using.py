@@ -220,10 +220,11 @@ def test_a_report_from_damaged_files_has_no_traceback(name, code, fitted, capfd)
 def test_no_model_there(command, matrix, tmp_path, capfd):
     words = [word.format(no=tmp_path / "none", data=matrix) for word in command]
     assert main(words) == 2
-    assert "none is not a fi" in capfd.readouterr().err.replace("folder", "file")
+    wanted = "is not a folder; expected one" if command[0] == "report" else "does not exist; expected a model"
+    assert f"none {wanted} that orthonmf fit wrote" in capfd.readouterr().err
     (tmp_path / "none").mkdir()
     assert main(words) == 2
-    assert "model.onmf is not a file" in capfd.readouterr().err
+    assert "model.onmf does not exist" in capfd.readouterr().err
 
 
 def test_a_damaged_model_is_refused(matrix, fitted, capfd):

@@ -549,7 +549,7 @@ def test_deaths_without_end_are_an_error_in_time(stored, monkeypatch, tmp_path):
     model = ONMF(3, engine="dense", checkpoint=tmp_path / "c")
     with local_cluster() as client, deaths(client, 0.2):
         began = time.monotonic()
-        with pytest.raises(DistributedFitError, match=r"for 5 seconds.*carries on from checkpoint='.*c'"):
+        with pytest.raises(DistributedFitError, match=r"for 5 seconds.*To go on, .*checkpoint='.*c'"):
             model.fit(slow)
         assert time.monotonic() - began < 30
     assert not hasattr(model, "labels_")

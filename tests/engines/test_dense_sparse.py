@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info
 from orthonmf.distortion import REGISTRY
 from orthonmf.engines import REGISTRY as ENGINES
 from orthonmf.engines import ThreadTeam, base, engine_class, threads
-from orthonmf.engines.base import MAX_BLOCK, block_weight, median, weighted_mean
+from orthonmf.engines.base import MAX_BLOCK, block_weight, in_blocks, in_chunks, median, reweighted, weighted_mean
 from orthonmf.engines.dense import DenseEngine
 from orthonmf.engines.sparse import SparseEngine
 from orthonmf.engines.threads import TimeLimitReached
@@ -92,6 +92,16 @@ class TestByHand:
 
     def test_weighted_mean(self, kind):
         assert_array_equal(weighted_mean(build(kind, self.X, np.array([1.0, 3.0]))), [2.5, 3])
+
+    def test_a_mean_is_found_once_and_counted_each_time(self, kind, monkeypatch):
+        engine = build(kind, self.X, np.array([1.0, 3.0]))
+        assert_array_equal(weighted_mean(engine), [2.5, 3])
+        assert_array_equal(weighted_mean(reweighted(engine, np.array([1.0, 1.0]))), [2, 2])
+        monkeypatch.setattr(type(engine), "run", None)
+        assert_array_equal(weighted_mean(engine), [2.5, 3])
+        assert engine.passes == 2
+        for other in (in_blocks(engine, 1), reweighted(engine, None), in_chunks(engine, np.array([0, 1, 2]))):
+            assert other.seen == {}
 
     def test_frame(self, kind):
         # 2 (1, 0) − 1 (0, 1) = (2, −1) and ½ (3, 4) − 2 (0, 1) = (1.5, 0)

@@ -81,7 +81,7 @@ def test_no_process_is_started_for_text_for_npy_and_for_what_is_not_there(tmp_pa
     np.save(tmp_path / "data.npy", X)
     assert read(tmp_path / "data.csv").X.tolist() == [[1, 2]]
     assert isinstance(read(tmp_path / "data.npy").X, np.memmap)
-    with pytest.raises(InvalidInputError, match=r"none\.h5 is not a file"):
+    with pytest.raises(InvalidInputError, match=r"none\.h5 does not exist"):
         read(tmp_path / "none.h5")
 
 

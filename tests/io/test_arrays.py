@@ -86,6 +86,12 @@ def test_objects_are_never_unpickled(tmp_path):
     assert not (tmp_path / "sprung").exists()
 
 
+def test_nobody_is_told_to_unpickle(tmp_path):
+    (tmp_path / "data.npy").write_bytes(b"no array" * 99)
+    with pytest.raises(InvalidInputError, match=r"data\.npy cannot be read: the magic string .*Is it complete, and what its name says\?$"):
+        read(tmp_path / "data.npy")
+
+
 @pytest.mark.parametrize("suffix", ["npy", "npz", "mat"])
 def test_every_truncation_is_refused(tmp_path, suffix):
     path = tmp_path / f"data.{suffix}"

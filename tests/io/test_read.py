@@ -31,7 +31,7 @@ def test_every_reader_is_there(place):
 @pytest.mark.parametrize("suffix", REGISTRY)
 def test_missing_and_empty_files(tmp_path, suffix):
     path = tmp_path / f"data{suffix}"
-    with pytest.raises(InvalidInputError, match=r"data.* is not a file; expected a matrix: \.csv"):
+    with pytest.raises(InvalidInputError, match=r"data.* does not exist; expected a matrix: \.csv"):
         read(path)
     path.touch()
     with pytest.raises(InvalidInputError, match=r"data.* is empty; expected a matrix"):

@@ -181,7 +181,7 @@ def test_interrupt_leaves_the_best_model_and_can_be_carried_on(tmp_path):
 
 
 def interrupted_in(monkeypatch, stage):
-    def interrupt(job, search):
+    def interrupt(*args):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(stages, stage, interrupt)
@@ -209,10 +209,25 @@ def test_the_model_of_an_interrupt_goes_when_the_fit_is_whole(tmp_path, monkeypa
         ONMF.load(tmp_path)
 
 
+def test_an_interrupt_says_where_the_best_model_is_and_how_to_go_on(tmp_path, monkeypatch):
+    interrupted_in(monkeypatch, "_all_items")
+    with pytest.raises(KeyboardInterrupt) as caught:
+        ONMF(5, checkpoint=tmp_path).fit(data())
+    remedy = f"To go on, call fit with the same data, parameters and checkpoint='{tmp_path}'."
+    assert str(caught.value) == f"The best model so far is in '{tmp_path / PARTIAL}'. {remedy}"
+
+
+def test_an_interrupt_without_a_model_says_how_to_go_on(tmp_path, monkeypatch):
+    interrupted_in(monkeypatch, "_all_items")
+    monkeypatch.setattr(ONMF, "_store", stages._all_items)  # a second one, while the first is answered
+    with pytest.raises(KeyboardInterrupt, match=r"^To go on, call fit with the same data, parameters and checkpoint="):
+        ONMF(5, checkpoint=tmp_path).fit(data())
+
+
 def test_without_a_folder_an_interrupt_leaves_nothing(monkeypatch):
     interrupted_in(monkeypatch, "_all_items")
     model = ONMF(5)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match=r"^$"):
         model.fit(data())
     assert not hasattr(model, "labels_")
 

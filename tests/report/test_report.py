@@ -20,6 +20,7 @@ from orthonmf.model.track import drawable
 from orthonmf.report import page, render, sections, write_report
 from orthonmf.report import text as report_text
 from orthonmf.report.frames import MOST_FRAMES, Frames
+from orthonmf.report.hues import N_HUES, hue
 from orthonmf.report.pictures import _tallest_near
 from orthonmf.report.words import asked, evidence, unproven, why
 
@@ -99,7 +100,7 @@ def test_a_report_worked_by_hand():
         "2 components were asked for.",
         # c log(c / c̄) with c̄ = c / 2: log 2 times the weight
         "Component 0 2 samples, 66.7 % feature weight distinct. pear 0.894 0.62 apple 0.447 0.31 Largest: b , a",
-        "Component 1 1 sample, 33.3 % feature weight distinct. bolt 1.00 0.69 Largest: c",
+        "Component 1 1 sample, 33.3 % feature weight distinct. bolt 1 0.69 Largest: c",
         "Each item belongs to one component ✓ yes No sample has more than 1 nonzero.",
     ):
         assert expected in text
@@ -263,11 +264,19 @@ def test_the_answer_its_levels_and_how_sure_it_is_are_said(levelled):
     for expected in (
         "16 is the finest number of components that a likelihood supports",
         "At a coarser level 8 or 4 components stand out as well",
-        "If 15 were right, chance would gain as much by one more as these data do with probability 0.01.",
-        "If 16 is right, that probability is 0.40: one more is noise.",
+        "Going from 15 to 16 would gain as much by chance with probability 0.01.",
+        "Going from 16 to 17 would gain as much by chance with probability 0.40: one more is noise.",
         "with an agreement of 0.90",
     ):
         assert expected in text
+
+
+def test_pieces_that_were_put_together_are_not_called_the_finest_number(levelled):
+    levelled.bic_ = np.where(np.arange(1, 19) == 18, 0.0, -1.0)
+    text = why(levelled)[0]
+    assert text.startswith("A mixture of 18 balls explains the data best; those that are pieces of one longer cloud are put together")
+    assert "which leaves 16 components." in text
+    assert "finest" not in text
 
 
 def test_the_table_has_a_row_for_every_number_and_the_picture_marks_the_levels(levelled):
@@ -348,7 +357,7 @@ def test_text_and_graphics_have_contrast(scheme):
     for ground in ("page", "card", "soft"):
         for words in ("ink", "dim", "accent", "good", "bad"):
             assert contrast(colours[words], colours[ground]) >= 4.5, (words, ground)
-    for mark in ("accent", *(f"hue{i}" for i in range(16))):
+    for mark in ("accent", *(f"hue{i}" for i in range(N_HUES))):
         assert contrast(colours[mark], colours["card"]) >= 3, mark
         assert contrast(colours[mark], colours["soft"]) >= 3, mark
 
@@ -393,15 +402,20 @@ def oklab(colours, kind):
 
 @pytest.mark.parametrize("kind", BLINDNESS)
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
-def test_eight_colours_stay_apart_for_colour_blind_readers(scheme, kind):
+def test_colours_stay_apart_for_colour_blind_readers_too(scheme, kind):
     """Black and white are 1 apart; 0.02 can be told side by side."""
     block = re.findall(r":root \{(.*?)\}", page._part("report.css"), flags=re.S)[scheme]
     colours = dict(re.findall(r"--(hue\d+): (#\w{6});", block))
-    assert len(set(colours.values())) == 16
-    for most, least in ((8, 0.08), (16, 0.03)):
+    assert len(set(colours.values())) == N_HUES
+    for most, least in ((8, 0.09), (N_HUES, 0.11 if kind == "none" else 0.05)):
         places = oklab([colours[f"hue{i}"] for i in range(most)], kind)
         apart = np.linalg.norm(places[:, None] - places[None], axis=2)[np.triu_indices(most, 1)]
         assert apart.min() >= least
+
+
+def test_every_colour_has_a_class():
+    classes = re.findall(r"^\.(hue\d+) \{ --hue: var\(--(hue\d+)\); \}$", page._part("report.css"), flags=re.M)
+    assert classes == [(hue(i), hue(i)) for i in range(N_HUES)]
 
 
 # -- what is not proven, and how it was made ------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def said(model, data):
 def test_of_a_square_the_other_pairing_is_as_good():
     words = said(ONMF(2, scaling="none").fit(SQUARE), SQUARE)
     assert words.startswith(
-        "The best other partition that was found has the same error and puts 50 % of the samples elsewhere (adjusted Rand index −0.5). "
+        "The best other partition that was found has the same error and puts 50 % of the samples elsewhere (adjusted Rand index −0.50). "
         f"{SUPPORT}: other samples of their kind, or these in another order, may decide which of the two a fit finds."
     )
 
@@ -47,7 +47,7 @@ def test_only_where_errors_are_near_the_data_support_both(model, excess, words, 
     assert f"has an error {words} and puts 12 % of the samples elsewhere (adjusted Rand index 0.81)." in text
     assert (SUPPORT in text) == both
     assert " of the 200 " not in text
-    assert "sought on 150 of the 200 samples, by closing" in parts.another(model, Rival(excess, 0.12, 0.81, 150))
+    assert "Others were tried on 150 of the 200 samples, by closing" in parts.another(model, Rival(excess, 0.12, 0.81, 150))
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
@@ -80,7 +80,7 @@ def test_sparse_and_dense_data_have_one(orthogonal):
 
 def test_of_many_an_even_choice_is_looked_at(model, monkeypatch):
     monkeypatch.setattr(rival, "MOST_ITEMS", 150)
-    assert "sought on 150 of the 200 samples, " in said(model, X)
+    assert "Others were tried on 150 of the 200 samples, " in said(model, X)
 
 
 @pytest.mark.parametrize(

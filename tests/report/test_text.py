@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from orthonmf.report.text import count, embedded, escaped, name, number, percent, plural
+from orthonmf.report.text import aligned, count, embedded, escaped, name, number, percent, percents, plural
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,23 @@ def test_embedded_json_cannot_end_its_element():
 def test_embedded_json_has_no_nan():
     with pytest.raises(ValueError, match="JSON"):
         embedded([float("nan")])
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([9.8497, 8.4, 0.565, 0.0], ["9.85", "8.40", "0.56", "0.00"]),
+        ([-6816.6, -19.04, -0.2], ["−6\u202f817", "−19", "0"]),
+        ([0.3, float("nan"), float("inf")], ["0.3", "", "∞"]),
+        ([50.0, 50.0], ["50", "50"]),
+        ([1e-7, 2.5e-9], ["1\u202f×\u202f10⁻⁷", "2.5\u202f×\u202f10⁻⁹"]),
+        ([float("nan")], [""]),
+        ([], []),
+    ],
+)
+def test_numbers_of_a_column_have_the_same_decimals(values, shown):
+    assert aligned(values) == shown
+
+
+def test_shares_of_a_column_have_the_same_decimals():
+    assert percents([0.0996, 0.084]) == ["9.96 %", "8.40 %"]

@@ -328,16 +328,40 @@ def test_paths_that_cannot_be_read(name, words, tmp_path):
         ONMF(2).fit(str(tmp_path / name) if name else tmp_path)
 
 
-def test_objects_are_not_unpickled(tmp_path):
-    np.save(tmp_path / "X.npy", np.array([[object()]]), allow_pickle=True)
-    with pytest.raises(InvalidInputError, match="cannot be read"):
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (np.array([[object()]]), "Python objects"),
+        (np.ones(3), r"it holds an array of shape \(3,\) and dtype float64; expected a matrix \(2-D\)"),
+        (np.ones((2, 2, 2)), r"shape \(2, 2, 2\)"),
+        (np.array([["a", "b"]]), "dtype <U1; expected a matrix .* of numbers"),
+        (np.ones((3, 2), ">f8"), "dtype >f8; .* in this machine's byte order"),
+    ],
+    ids=["objects", "vector", "cube", "text", "bytes the other way"],
+)
+def test_what_a_npy_holds_is_named_where_it_is_no_matrix(values, words, tmp_path):
+    np.save(tmp_path / "X.npy", values, allow_pickle=True)
+    with pytest.raises(InvalidInputError, match=rf"X='.*X\.npy' cannot be read: .*{words}"):
         ONMF(2).fit(tmp_path / "X.npy")
 
 
-def test_missing_values_of_parquet(tmp_path):
-    pq.write_table(pa.table({"a": [1.0, None], "b": [1.0, 2.0]}), tmp_path / "X.parquet")
-    with pytest.raises(InvalidInputError, match=r"column 'a' of X\.parquet has no value"):
-        ONMF(1).fit(tmp_path / "X.parquet")
+def test_nobody_is_told_to_unpickle(tmp_path):
+    (tmp_path / "X.npy").write_bytes(b"no array" * 99)
+    with pytest.raises(InvalidInputError, match=r"magic string.*Is it complete, and what its name says\?$"):
+        ONMF(2).fit(tmp_path / "X.npy")
+
+
+def test_missing_values_of_parquet_are_nan(monkeypatch, tmp_path):
+    pq.write_table(pa.table({"a": [1.0, None, 3.0], "b": [1, 2, None], "c": [True, False, None]}), tmp_path / "X.parquet")
+    path = tmp_path / "X.parquet"
+    with pytest.raises(InvalidInputError, match=r"contains NaN at row 1, column 0 of X\.parquet; .*missing='ignore'"):
+        ONMF(1).fit(path)
+    monkeypatch.setattr(estimator, "FEW_BYTES", 1 << 20)
+    with pytest.raises(InvalidInputError, match=r"contains NaN at row 1, column 0; .*missing='ignore'"):
+        ONMF(1).fit(path)
+    X = np.array([[1, 1, 1], [np.nan, 2, 0], [3, np.nan, np.nan]])
+    assert_array_equal(np.asarray(stored(path)), X)
+    assert_array_equal(ONMF(1, missing="ignore").fit(path).components_, ONMF(1, missing="ignore").fit(X).components_)
 
 
 def test_text_in_parquet_is_refused_unless_it_is_the_index(tmp_path):

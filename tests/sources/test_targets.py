@@ -1,5 +1,7 @@
 """What a model says of a matrix on disk, written to disk: all of it, or nothing."""
 
+from pathlib import Path
+
 import h5py
 import numpy as np
 import pyarrow.parquet as pq
@@ -9,7 +11,7 @@ from numpy.testing import assert_array_equal
 
 from orthonmf import ONMF
 from orthonmf.exceptions import InvalidInputError
-from orthonmf.sources import TARGETS, base, write
+from orthonmf.sources import TARGETS, base, turned, write
 
 
 @pytest.fixture(autouse=True)
@@ -80,3 +82,24 @@ def test_what_cannot_be_read_or_written(problem, tmp_path):
         write(model.predict, X, tmp_path / "labels.npy")
     with pytest.raises(InvalidInputError, match=r"labels\.csv.*expected \.npy"):
         write(model.predict, path, tmp_path / "labels.csv")
+
+
+def as_map(path):
+    return np.load(path, mmap_mode="r")
+
+
+@pytest.mark.parametrize("given", [str, Path, as_map])
+def test_what_is_read_is_not_replaced(given, problem):
+    model, X, path = problem
+    for replacing in (lambda X: write(model.transform, X, path), lambda X: turned(X, path)):
+        with pytest.raises(InvalidInputError, match=r"X\.npy' is what is read, and would be replaced; choose another file"):
+            replacing(given(path))
+    assert_array_equal(np.load(path), X)
+
+
+def test_a_dataset_that_is_read_is_not_replaced(problem, tmp_path):
+    model, X, _ = problem
+    with h5py.File(tmp_path / "X.h5", "w") as file:
+        file["X"] = X
+    with h5py.File(tmp_path / "X.h5") as file, pytest.raises(InvalidInputError, match="is what is read"):
+        write(model.predict, file["X"], tmp_path / "X.h5")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..exceptions import FileAccessError
 
-__all__ = ["DRAFT", "STDIN", "atomic", "exchanged"]
+__all__ = ["DRAFT", "STDIN", "atomic", "exchanged", "no_file"]
 
 # The name for standard input on the command line.
 STDIN = Path("-")
@@ -24,6 +24,11 @@ DRAFT = re.compile(r"\..*\.[0-9a-f]{16}\.draft.*", re.DOTALL)
 AT_FDCWD, RENAME_EXCHANGE = -100, 2
 
 
+def no_file(path: Path) -> str:
+    """That a path is no file, as a sentence begins."""
+    return f"{path} is not a file" if path.exists() else f"{path} does not exist"
+
+
 @contextmanager
 def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A draft beside ``path`` to write to; it takes the place of ``path`` when the block ends well, and is removed when it does not.
@@ -33,6 +38,8 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
     path = Path(path)
     if not path.parent.is_dir():
         raise FileAccessError(f"{str(path)!r} cannot be written: there is no folder {str(path.parent)!r}; make it first.")
+    if path.is_dir():
+        raise FileAccessError(f"{str(path)!r} cannot be written: it is a folder; name a file in it.")
     # A name has at most 255 bytes, a letter up to four; the end tells matplotlib the format, and is short where it does.
     ending = path.suffix if len(path.suffix) <= SHORT else ""
     draft = path.with_name(f".{path.name[:SHORT]}.{secrets.token_hex(8)}.draft{ending}")

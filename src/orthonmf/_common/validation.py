@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
@@ -22,7 +23,15 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Refuse a value that is none of the choices."""
     if not isinstance(value, str) or value not in choices:
         expected = ", ".join(repr(choice) for choice in choices)
-        raise InvalidInputError(f"{name}={value!r} is not known; expected one of {expected}.")
+        near = "" if (meant := _meant(str(value), choices)) is None else f" Did you mean {meant!r}?"
+        raise InvalidInputError(f"{name}={value!r} is not known; expected one of {expected}.{near}")
+
+
+def _meant(word: str, choices: tuple[str, ...]) -> str | None:
+    """The choice that a word resembles, by its letters or by its initials: "kl" for "kullback-leibler"."""
+    word = word.lower().replace("_", "-")
+    initials = {"".join(part[0] for part in choice.split("-")): choice for choice in choices if "-" in choice}
+    return initials.get(word) or next(iter(get_close_matches(word, choices, n=1)), None)
 
 
 def check_count(name: str, value: Any, *, least: int, words: tuple[str, ...] = ()) -> None:

@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from .._common.files import STDIN
+from .._common.files import STDIN, no_file
 from .._common.memory import free_bytes
 from .._common.typing import Array
 from .._common.validation import check_values
@@ -180,7 +180,7 @@ def _named(data: Data, names: Array, path: Path | None, where: str) -> Data:
 def _lines(path: Path) -> Array:
     """The lines of a file of names, but for blank ones at its end."""
     if not path.is_file():
-        raise InvalidInputError(f"--names {path} is not a file; expected a text file with a name in each line.")
+        raise InvalidInputError(f"--names {no_file(path)}; expected a text file with a name in each line.")
     try:
         names = [line.strip() for line in path.read_text(encoding="utf-8-sig").rstrip().splitlines()]
     except UnicodeDecodeError as error:

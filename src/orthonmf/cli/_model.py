@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._common.files import no_file
 from .._common.memory import free_bytes
 from .._common.typing import Array, Labels
 from .._common.validation import check_masked, check_matrix
@@ -37,7 +38,7 @@ MANY = 10
 
 def fitted(model: ONMF, data: Data, *, quiet: bool) -> ONMF:
     """The model, fitted with a bar on the terminal, and the names of the features noted."""
-    with warnings.catch_warnings(record=True) as caught, fitting(quiet=quiet):
+    with _interrupts_told(), warnings.catch_warnings(record=True) as caught, fitting(quiet=quiet):
         for category in (ConvergenceWarning, NothingStandsOutWarning):
             warnings.simplefilter("always", category)
         model.fit(data.X)
@@ -47,6 +48,17 @@ def fitted(model: ONMF, data: Data, *, quiet: bool) -> ONMF:
     if data.column_names is not None:
         model.feature_names_in_ = data.column_names.astype(object)  # sparse and plain arrays carry none into fit
     return model
+
+
+@contextmanager
+def _interrupts_told() -> Iterator[None]:
+    """A line of what an interrupt says: where the checkpoint is, and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        if said := str(interrupt):
+            warn(f"interrupted. {spoken(said)}")
+        raise
 
 
 def resident(data: Data, *, quiet: bool) -> Data:
@@ -83,7 +95,7 @@ def load(path: Path) -> ONMF:
     """A stored model; a folder stands for the model in it."""
     path = path / MODEL if path.is_dir() else path
     if not path.is_file():
-        raise InvalidInputError(f"{path} is not a file; expected a model that orthonmf fit wrote.")
+        raise InvalidInputError(f"{no_file(path)}; expected a model that orthonmf fit wrote.")
     return ONMF.load(path)
 
 

@@ -84,7 +84,8 @@ def examples(*lines: str) -> str:
 
 # Parameters of the library by their options, where a sentence names one: always those that are no words, others where they are set.
 _ALWAYS = {"n_components": "-k", "max_components": "--max-components", "min_size": "--min-size", "time_limit": "--time-limit"}
-_WHERE_SET = {name: f"--{name}" for name in ("capacity", "orthogonal", "scaling", "missing", "checkpoint", "init", "normalize")}
+_SETTABLE = ("capacity", "orthogonal", "scaling", "loss", "missing", "format", "checkpoint", "init", "normalize")
+_WHERE_SET = {name: f"--{name}" for name in _SETTABLE}
 _PARAMETER = re.compile(rf"\b(?:({'|'.join(_ALWAYS)})|({'|'.join(_WHERE_SET)})(?==)|(?<=raise )(capacity)|(?<=lower )(capacity))\b(=?)")
 
 

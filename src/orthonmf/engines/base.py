@@ -21,7 +21,7 @@ import numpy as np
 from .._common.typing import Array, Labels
 from ..exceptions import IntegrityError
 from ..passes.base import GIVEN_WEIGHT, INDEX, Columns, Found, Pass, host
-from ..passes.raw import Digest, DigestSums, Energy, FirstSums, Scalar, Total, WeightedSum
+from ..passes.raw import Digest, DigestSums, Energy, Scalar, Total, WeightedSum
 from .journal import Again, Later
 from .threads import ThreadTeam
 
@@ -267,8 +267,8 @@ class Engine(Holder, ABC):
     weight_shift = 0
     #: What each item counts towards a soft bound, float64 with mean one; None where all count the same.
     size: Array | None = None
-    #: What was found of the items when they were first read, where that was more than whether they are sound.
-    seen: FirstSums | None = None
+    #: What passes over the items as they were given found of them, by the pass, where it is asked for more than once.
+    seen: dict[Any, Any]
     #: Where the chunks of items begin and end, in which X was given; None where as many blocks as have ``CHUNK_ITEMS`` items are one.
     chunks: Labels | None = None
     #: The place of the first item among those of all machines.
@@ -279,6 +279,7 @@ class Engine(Holder, ABC):
         self.weight, self.shift, self.team, self.given_dtype = weight, shift, team, self.dtype
         self.passes, self.pass_seconds = 0, 0.0
         self._kept: dict[tuple[Framing | None, int], Any] = {}
+        self.seen = {}
         width = self.dtype.itemsize * max(self.row_width, 1)
         self._cut(self._within(max(self.block_bytes // width, min(MIN_BLOCK, max(MAX_BLOCK_BYTES // width, 1)))))
 
@@ -444,7 +445,7 @@ def doubled(engine: AnyEngine) -> AnyEngine:
     if engine.dtype == np.float64 and 8 * engine.row_width * min(engine.n_items, engine.block_items) <= engine.doubled_bytes:
         return engine
     other = copy(engine)
-    other.dtype, other._kept, other.lasting, other.seen = np.dtype(np.float64), {}, False, None
+    other.dtype, other._kept, other.lasting, other.seen = np.dtype(np.float64), {}, False, {}
     other._cut(other._within(max(engine.doubled_bytes // (8 * max(engine.row_width, 1)), 1)))
     return other
 
@@ -452,14 +453,14 @@ def doubled(engine: AnyEngine) -> AnyEngine:
 def in_blocks(engine: AnyEngine, block_items: int) -> AnyEngine:
     """The same items in blocks of another size; none are copied."""
     other = copy(engine)
-    other._kept, other.seen = {}, None
+    other._kept, other.seen = {}, {}
     other._cut(block_items)
     return other
 
 
 def in_chunks(engine: AnyEngine, chunks: Labels) -> AnyEngine:
     """The same items in chunks that begin and end at ``chunks`` (n_chunks + 1,), whose totals are those that another machine would find."""
-    engine.chunks = chunks
+    engine.chunks, engine.seen = chunks, {}
     engine._cut(engine.block_items)
     return engine
 
@@ -467,7 +468,7 @@ def in_chunks(engine: AnyEngine, chunks: Labels) -> AnyEngine:
 def reweighted(engine: AnyEngine, weight: Array | None) -> AnyEngine:
     """The same items with other weights (n_items,); none are copied."""
     other = copy(engine)
-    other.weight, other._kept, other.seen = weight, {}, None
+    other.weight, other._kept, other.seen = weight, {}, {}
     return other
 
 
@@ -485,23 +486,24 @@ def resized(engine: AnyEngine, frame: Framing, size: Array) -> AnyEngine:
     return other
 
 
+def _once(engine: Engine, work: Any) -> Any:
+    """The total of a pass over the items as they were given, computed when it is first asked for."""
+    if work in engine.seen:
+        engine.count_pass(None)  # a fit counts the same passes wherever its items lie
+    else:
+        engine.seen[work] = engine.run(None, work).total
+    return engine.seen[work]
+
+
 def weighted_mean(engine: Engine) -> Array:
     """Σ w_i x_i / Σ w_i, in the scaled units of the engine."""
-    if engine.seen is None:
-        sums: Total = engine.run(None, WeightedSum()).total
-    else:
-        engine.count_pass(None)  # a fit counts the same passes wherever its items lie
-        sums = engine.seen.weighted
+    sums: Total = _once(engine, WeightedSum())
     return sums.total / sums.weight
 
 
 def digest(engine: Engine) -> str:
     """Of the items in their order, as they were given, times a power of two: the same for arrays and sparse matrices, in any precision."""
-    if engine.seen is None:
-        found: DigestSums = engine.run(None, Digest()).total
-    else:
-        engine.count_pass(None)
-        found = engine.seen.digest
+    found: DigestSums = _once(engine, Digest())
     return f"{engine.n_items}x{engine.n_dims}-" + "".join(f"{int(word):016x}" for word in found.sums)
 
 

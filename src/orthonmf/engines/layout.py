@@ -9,7 +9,7 @@ import numpy as np
 
 from .._common.typing import Array
 from ..exceptions import InvalidInputError
-from ..passes.raw import FirstLook, FirstSums
+from ..passes.raw import Digest, FirstLook, FirstSums, WeightedSum
 from ..sources import ON_DISK, Stored, StoredRows, is_chunked, is_sparse
 from . import SPARSE, available, engine_class
 from .base import Engine, median_items, sampled
@@ -120,7 +120,7 @@ class Layout:
                 engine = self.build(X, sample_weight, team, shift)
                 seen = engine.run(None, FirstLook()).total
         engine.passes = team.passes = 0  # those that ask for what it found are counted
-        engine.seen = seen
+        engine.seen = {Digest(): seen.digest, WeightedSum(): seen.weighted}
         return engine
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .._common.files import no_file
 from .._common.registry import imported
 from ..exceptions import InvalidInputError, OrthonmfError
 from .base import Data
@@ -122,7 +123,7 @@ def place(path: Path) -> str:
     if path.is_dir():
         return _FOLDER
     if not path.is_file():
-        raise InvalidInputError(f"{path} is not a file; expected a matrix: {_known()}.")
+        raise InvalidInputError(f"{no_file(path)}; expected a matrix: {_known()}.")
     name = path.name.lower()
     if name.endswith(_UNSAFE):
         raise InvalidInputError(f"{path} is not read: a file of this kind can run code. Save the matrix as .npy, .npz or .parquet.")

@@ -11,4 +11,4 @@ from .base import Data
 
 def read(path: Path, key: str | None = None) -> Data:
     """The array of the file."""
-    return Data(np.load(path, mmap_mode="r", allow_pickle=False))
+    return Data(np.lib.format.open_memmap(path, mode="r"))  # numpy.load advises to unpickle what it does not know

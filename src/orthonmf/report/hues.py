@@ -4,9 +4,9 @@ from __future__ import annotations
 
 __all__ = ["N_HUES", "chip", "hue"]
 
-# Colours of the style sheet. The first eight stay apart for colour-blind readers; the others differ from these in lightness. Beyond them
-# colours come again, and the number beside a colour tells which component it is.
-N_HUES = 16
+# Colours of the style sheet. The first eight stay well apart for colour-blind readers; then comes whichever is farthest from all before it.
+# Beyond them colours come again, and the number beside a colour tells which component it is.
+N_HUES = 20
 
 
 def hue(component: int) -> str:

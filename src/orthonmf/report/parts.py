@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from . import pictures
 from .hues import chip, hue
 from .rival import Rival
 from .tables import Cell, table
-from .text import count, name, number, percent, plural
+from .text import aligned, count, name, percent, percents, plural
 from .words import noun
 
 __all__ = ["UNCLEAR", "another", "cards", "features", "legend", "margins"]
@@ -32,32 +31,31 @@ SAME = 1e-9
 
 def cards(model: Any, terms: list[list[Term]], item_names: list[str] | None) -> str:
     """A card for each component: its size, its leading features, and some of its samples where they have names."""
-    return '<div class="cards">' + "".join(_card(model, j, leading[:N_TERMS], item_names) for j, leading in enumerate(terms)) + "</div>"
+    shares = percents(model.counts_ / max(len(model.labels_), 1))
+    found = "".join(
+        _card(model, j, share, leading[:N_TERMS], item_names) for j, (share, leading) in enumerate(zip(shares, terms, strict=True))
+    )
+    return f'<div class="cards">{found}</div>'
 
 
-def _card(model: Any, j: int, leading: list[Term], item_names: list[str] | None) -> str:
-    size, share = int(model.counts_[j]), model.counts_[j] / max(len(model.labels_), 1)
-    top = max((term.weight for term in leading), default=1.0)
+def _card(model: Any, j: int, share: str, leading: list[Term], item_names: list[str] | None) -> str:
+    weights = [term.weight for term in leading]
     lines = "".join(
-        f'<li>{name(term.name)}<span class="value">{_weight(term.weight, top)}</span><span class="value">{_score(term)}</span>'
-        f"{pictures.weight_bar(term.weight / top)}</li>"
-        for term in leading
+        f'<li>{name(term.name)}<span class="value">{weight}</span><span class="value">{_hundredths(term.distinctiveness)}</span>'
+        f"{pictures.weight_bar(term.weight / max(weights))}</li>"
+        for term, weight in zip(leading, aligned(weights), strict=True)
     )
     heads = '<p class="heads" aria-hidden="true"><span>feature</span><span>weight</span><span>distinct.</span></p>'
     listed = f"{heads}<ol>{lines}</ol>" if leading else "<p>All weights are zero.</p>"
     examples = "" if item_names is None else _examples(model, j, item_names)
-    head = f'<h3><span class="swatch"></span>Component {j}</h3><p>{plural(size, noun(model))}, {percent(share)}{_stability(model, j)}</p>'
+    size = plural(int(model.counts_[j]), noun(model))
+    head = f'<h3><span class="swatch"></span>Component {j}</h3><p>{size}, {share}{_stability(model, j)}</p>'
     return f'<article class="{hue(j)}">{head}{listed}{examples}</article>'
 
 
-def _weight(weight: float, top: float) -> str:
-    """A weight with as many decimals as give the largest three digits, so that they stand under one another."""
-    return f"{weight:.{max(2 - math.floor(math.log10(top)), 0)}f}" if 1e-3 <= top < 1e4 else number(weight, 2)
-
-
-def _score(term: Term) -> str:
-    """How far a feature tells a component from the others, to two decimals."""
-    return f"{term.distinctiveness + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−")
+def _hundredths(value: float) -> str:
+    """To two decimals."""
+    return f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
 
 
 def _stability(model: Any, j: int) -> str:
@@ -77,10 +75,10 @@ def _examples(model: Any, j: int, names: list[str]) -> str:
 
 def features(terms: list[list[Term]]) -> str:
     """More features of each component, with both numbers, in a table."""
+    listed = [(j, term) for j, leading in enumerate(terms) for term in leading]
     rows: list[list[Cell]] = [
-        [(j, chip(j)), (term.name, name(term.name)), (term.weight, number(term.weight, 3)), (term.distinctiveness, _score(term))]
-        for j, leading in enumerate(terms)
-        for term in leading
+        [(j, chip(j)), (term.name, name(term.name)), (term.weight, weight), (term.distinctiveness, _hundredths(term.distinctiveness))]
+        for (j, term), weight in zip(listed, aligned(term.weight for _, term in listed), strict=True)
     ]
     if not rows:
         return ""
@@ -103,20 +101,24 @@ def margins(model: Any) -> str:
     if model.margin_ is None or model.n_components_ == 1:
         return ""
     item = noun(model)
+    members = [(j, model.margin_[model.labels_ == j].astype(float)) for j in np.unique(model.labels_).tolist()]
+    unclear = [_unclear(margin) for _, margin in members]
     rows: list[list[Cell]] = []
-    for j in range(model.n_components_):
-        margin = model.margin_[model.labels_ == j].astype(float)
-        if len(margin):
-            unclear, middle = float(np.mean(margin < UNCLEAR)), float(np.median(margin))
-            cells: list[Cell] = [(j, chip(j)), (middle, number(middle, 2)), (unclear, percent(unclear))]
-            rows.append([*cells, (None, pictures.histogram(margin, j))])
+    for (j, margin), share in zip(members, zip(unclear, percents(unclear), strict=True), strict=True):
+        middle = float(np.median(margin))
+        rows.append([(j, chip(j)), (middle, _hundredths(middle)), share, (None, pictures.histogram(margin, j))])
     text = (
         f"The margin of a {item} is 1 − d₁/d₂, for its squared distances d₁ to its own component and d₂ to the nearest other: 1 where it "
         f"lies on its own, 0 where both are as near, below 0 where a bound keeps it out of the nearest. "
-        f"{percent(float(np.mean(model.margin_ < UNCLEAR)))} of all {item}s have a margin below {UNCLEAR}."
+        f"{percent(_unclear(model.margin_))} of all {item}s have a margin below {UNCLEAR}."
     )
     header = ("Component", "Median margin", f"{item.capitalize()}s below {UNCLEAR}", "Margins, from 0 to 1")
     return f"<h3>How clear-cut they are</h3><p>{text}</p>" + table(f"How clear the {item}s are", header, rows)
+
+
+def _unclear(margin: Any) -> float:
+    """The share of items that could as well be in another component."""
+    return float(np.mean(margin < UNCLEAR))
 
 
 def another(model: Any, rival: Rival | None) -> str:
@@ -127,13 +129,13 @@ def another(model: Any, rival: Rival | None) -> str:
     some = f"on {count(rival.n_items)} of the {count(total)} {item}s, " if rival.n_items < total else ""
     text = (
         f"The best other partition that was found has {_beside(rival.excess)} and puts {percent(rival.elsewhere)} of the {item}s elsewhere "
-        f"(adjusted Rand index {number(rival.agreement, 2)})."
+        f"(adjusted Rand index {_hundredths(rival.agreement)})."
     )
     if rival.excess < NEARLY:
         text += f" The data support both: other {item}s of their kind, or these in another order, may decide which of the two a fit finds."
     text += (
-        f" This was sought {some}by closing a component and opening one elsewhere, in the dozen cheapest ways; what puts fewer than "
-        f"{percent(ANOTHER)} elsewhere does not count as another."
+        f" Others were tried {some}by closing a component and opening one elsewhere, in the dozen cheapest ways; those that put fewer "
+        f"than {percent(ANOTHER)} elsewhere do not count."
     )
     return f"<h3>Another partition</h3><p>{text}</p>"
 

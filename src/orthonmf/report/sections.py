@@ -20,7 +20,7 @@ from .plane import Plane
 from .rival import Rival
 from .shown import Shown
 from .tables import Cell, table
-from .text import count, escaped, number, percent, plural
+from .text import aligned, count, escaped, number, percent, percents, plural
 from .words import asked as questions
 from .words import error_note, evidence, noun, relative_figure, unproven, versions, why
 
@@ -164,7 +164,7 @@ def number_of_components(model: Any) -> Section:
     rows = curve(model)
     if rows:
         left = _left(model, len(rows))
-        cells = [_number_row(row, share) for row, share in zip(rows, left, strict=True)]
+        cells = _number_rows(rows, left)
         found = table("Every number of components", NUMBER_HEADS, cells, chosen=model.n_components_)
         body += f"{_compared(model, rows, left)}<details><summary>The numbers behind the answer</summary>{found}</details>"
     return Section("number", "How many", "How many components, and why", body)
@@ -210,10 +210,20 @@ def _left(model: Any, most: int) -> list[float]:
     return list(left / left[0]) if left[0] > 0 else [np.nan] * most
 
 
-def _number_row(row: Row, left: float) -> list[Cell]:
-    values = (row.bic, row.agreement, row.p_value, row.critical_beta, row.persistence, left)
-    level = " (coarser level)" if row.mark == "level" else ""
-    return [(row.n_components, f"{row.n_components}{level}"), *((value, "" if np.isnan(value) else number(value, 3)) for value in values)]
+def _number_rows(rows: list[Row], left: list[float]) -> list[list[Cell]]:
+    """What is known of each number: decades of β with three digits each, other columns with as many decimals in every row."""
+    betas = [row.critical_beta for row in rows]
+    columns = [
+        [row.bic for row in rows],
+        [row.agreement for row in rows],
+        [row.p_value for row in rows],
+        [row.persistence for row in rows],
+        left,
+    ]
+    cells = [list(zip(column, aligned(column), strict=True)) for column in columns]
+    cells.insert(3, [(beta, "" if np.isnan(beta) else number(beta, 3)) for beta in betas])
+    heads = [(row.n_components, f"{row.n_components}{' (coarser level)' if row.mark == 'level' else ''}") for row in rows]
+    return [list(row) for row in zip(heads, *cells, strict=True)]
 
 
 def annealing(model: Any, frames: Frames | None) -> Section:
@@ -269,10 +279,11 @@ def sizes(model: Any) -> Section:
     bounds = {side: bound for side, bound in (("Fewest", found.lower), ("Most", found.upper)) if bound is not None}
     values, total = found.values.tolist(), max(float(found.values.sum()), 1e-300)
     top = float(max(max(values), 1, *(max(bound) for bound in bounds.values())))
+    shares = percents(value / total for value in values)
     rows = []
     for j, value in enumerate(values):
         limits = {side: float(bound[j]) for side, bound in bounds.items()}
-        cells: list[Cell] = [(j, chip(j)), (value, count(value)), (value / total, percent(value / total))]
+        cells: list[Cell] = [(j, chip(j)), (value, count(value)), (value / total, shares[j])]
         cells += [(limit, count(limit)) for limit in limits.values()]
         rows.append([*cells, (None, pictures.size_bar(j, value, top, limits.get("Fewest"), limits.get("Most")))])
     header = ["Component", found.of.capitalize(), "Share", *bounds, ""]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import html
 import json
 import math
+from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["count", "embedded", "escaped", "name", "number", "percent", "plural"]
+__all__ = ["aligned", "count", "embedded", "escaped", "name", "number", "percent", "percents", "plural"]
 
 # Longer names are cut; some feature names are whole sentences.
 NAME_LENGTH = 120
@@ -34,6 +35,40 @@ def number(value: float, digits: int = 4) -> str:
         return _minus(f"{mantissa}{_THIN}×{_THIN}10{str(int(exponent)).translate(_SUPERSCRIPT)}")
     rounded = float(f"{value:.{digits}g}")
     return _minus(f"{int(rounded):,}".replace(",", _THIN) if rounded == int(rounded) else f"{rounded:.{digits}g}")
+
+
+def aligned(values: Iterable[float], digits: int = 3) -> list[str]:
+    """Numbers that stand under one another: with as many decimals as give the largest so many digits, and no more than any of them needs;
+    nothing for what is not known.
+
+    Examples
+    --------
+    >>> aligned([9.8497, 8.4, 0.565]), aligned([14.9, 0.565]), aligned([0.5, float("nan"), 0.25])
+    (['9.85', '8.40', '0.56'], ['14.9', '0.6'], ['0.50', '', '0.25'])
+    """
+    given = [float(value) for value in values]
+    known = [value for value in given if math.isfinite(value)]
+    largest = max(map(abs, known), default=0.0)
+    if not 1e-3 <= largest < 1e7:
+        return ["" if math.isnan(value) else number(value, digits) for value in given]
+    most = max(digits - 1 - math.floor(math.log10(largest)), 0)
+    decimals = next(less for less in range(most + 1) if all(round(value, less) == round(value, most) for value in known))
+    return ["" if math.isnan(value) else _fixed(value, decimals) for value in given]
+
+
+def _fixed(value: float, decimals: int) -> str:
+    return _minus(f"{round(value, decimals) + 0.0:,.{decimals}f}".replace(",", _THIN)) if math.isfinite(value) else number(value)
+
+
+def percents(shares: Iterable[float], digits: int = 3) -> list[str]:
+    """Shares in percent that stand under one another.
+
+    Examples
+    --------
+    >>> percents([0.0996, 0.084])
+    ['9.96 %', '8.40 %']
+    """
+    return [f"{text} %" for text in aligned((100 * share for share in shares), digits)]
 
 
 def count(value: float) -> str:

@@ -155,20 +155,28 @@ def _sure(model: Any) -> list[str]:
     if loss_of(model).partial:
         reason = "numbers that were held out support: more of them foretell these no better."
     words = [f"{answer} is the finest number of components that {reason}"]
+    if (best := _best(model.bic_)) > answer:
+        left = f"which leaves {plural(answer, 'component')}."
+        words = [f"A mixture of {best} balls explains the data best; those that are pieces of one longer cloud are put together, {left}"]
     if model.n_components_ > answer:
         words.append(f"There are {model.n_components_} because the capacities need them.")
     if levels:
         words.append(f"At a coarser level {_or(levels)} components stand out as well: the data have parts within parts.")
     before, here = (_known(model.p_values_, m) for m in (answer - 1, answer))
     if before is not None:
-        words.append(f"If {answer - 1} were right, chance would gain as much by one more as these data do with probability {before:.2f}.")
+        words.append(f"Going from {answer - 1} to {answer} would gain as much by chance with probability {before:.2f}.")
     if here is not None:
-        verdict = "one more is noise" if here > 0.05 else "one more is not ruled out"
-        words.append(f"If {answer} is right, that probability is {here:.2f}: {verdict}.")
+        verdict = "one more is noise" if here > 0.05 else "one more may be real"
+        words.append(f"Going from {answer} to {answer + 1} would gain as much by chance with probability {here:.2f}: {verdict}.")
     agreement = _known(model.agreement_, answer)
     if agreement is not None:
         words.append(f"Halves of the items give this partition with an agreement of {agreement:.2f}; 1 is the same, 0 is chance.")
     return words
+
+
+def _best(bic: Any) -> int:
+    """The number of balls of the highest BIC; 0 where none is known."""
+    return int(np.nanargmax(bic)) + 1 if np.isfinite(bic).any() else 0
 
 
 def _or(numbers: list[int]) -> str:

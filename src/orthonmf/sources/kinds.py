@@ -92,10 +92,11 @@ def _at(path: Path) -> Any:
         found = imported(REGISTRY[end])(path)
     except ImportError as error:
         raise MissingExtraError(f"{end} needs {error.name}, which is not installed: pip install 'orthonmf[io]'.") from error
-    except (OSError, ValueError) as error:
+    except InvalidInputError as error:
         raise InvalidInputError(f"X={str(path)!r} cannot be read: {error}") from error
+    except (OSError, ValueError) as error:
+        complaint = str(error).rstrip(".")
+        raise InvalidInputError(f"X={str(path)!r} cannot be read: {complaint}. Is it complete, and what its name says?") from error
     if found is None:
-        raise InvalidInputError(
-            f"X={str(path)!r} is no matrix of numbers whose rows lie one after the other; write it with np.save in C order."
-        )
+        raise InvalidInputError(f"X={str(path)!r} holds no matrix (2-D) of numbers.")
     return found

@@ -56,10 +56,8 @@ def _read_at(file: int, out: memoryview, place: int) -> int:
 def of(X: Any) -> Stored | StoredColumns | None:
     """A map of a file, or the path of a .npy; None for a map of which neither rows nor columns lie one after the other."""
     if not isinstance(X, np.memmap):
-        X = np.load(X, mmap_mode="r", allow_pickle=False)
-    if not isinstance(X, np.memmap) or X.filename is None or X.ndim != 2 or X.dtype.kind not in "fiub" or not X.dtype.isnative:
-        return None
-    if not (X.flags.c_contiguous or X.flags.f_contiguous):
+        X = _matrix(np.lib.format.open_memmap(X, mode="r"))  # numpy.load advises to unpickle what it does not know
+    if X.filename is None or not _is_matrix(X) or not (X.flags.c_contiguous or X.flags.f_contiguous):
         return None
     whole, shape = X, X.shape if X.flags.c_contiguous else X.shape[::-1]
     while isinstance(whole.base, np.memmap):  # a part of a map begins further on than the map
@@ -67,3 +65,16 @@ def of(X: Any) -> Stored | StoredColumns | None:
     offset = whole.offset + X.ctypes.data - whole.ctypes.data
     found = Stored(PlainFile(X.filename, offset, shape, X.dtype))
     return found if X.flags.c_contiguous else StoredColumns(found)
+
+
+def _is_matrix(X: Array) -> bool:
+    return X.ndim == 2 and X.dtype.kind in "fiub" and X.dtype.isnative
+
+
+def _matrix(X: Array) -> Array:
+    """Refuse an array that is none."""
+    if not _is_matrix(X):
+        raise InvalidInputError(
+            f"it holds an array of shape {X.shape} and dtype {X.dtype}; expected a matrix (2-D) of numbers, in this machine's byte order."
+        )
+    return X

@@ -46,7 +46,8 @@ class RowGroups:
         self.shape: tuple[int, ...] = rows[-1], len(self.columns)
 
     def read(self, start: int, stop: int, out: Array) -> None:
-        """Fill ``out`` with a row group, or with several that lie side by side."""
+        """Fill ``out`` with a row group, or with several that lie side by side; what has no value is NaN."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         for number in range(np.searchsorted(self.borders, start), np.searchsorted(self.borders, stop)):
@@ -56,9 +57,7 @@ class RowGroups:
             rows = slice(self.borders[number] - start, self.borders[number + 1] - start)
             for j, column in enumerate(self.columns):
                 values = table.column(column)
-                if values.null_count:
-                    raise InvalidInputError(f"column {column!r} of {path.name} has no value in some row; fill or remove it.")
-                out[rows, j] = values.to_numpy()
+                out[rows, j] = (values.cast(pa.float64()) if values.null_count else values).to_numpy()
 
 
 def _index(schema: Any) -> set[str]:

@@ -36,7 +36,7 @@ def write(method: Callable[[Any], Any], X: Any, target: str | os.PathLike[str]) 
     Raises
     ------
     InvalidInputError
-        X is not on disk or not by rows, or the target is of no such kind.
+        X is not on disk or not by rows, or the target is of no such kind, or is what is read.
 
     Examples
     --------
@@ -56,10 +56,18 @@ def write(method: Callable[[Any], Any], X: Any, target: str | os.PathLike[str]) 
         raise InvalidInputError(f"X is a {type(X).__name__} that does not lie on disk by rows; call the method on it.")
     if path.suffix.lower() not in TARGETS:
         raise InvalidInputError(f"target={str(path)!r} is of no kind that can be written; expected {', '.join(TARGETS)}.")
+    check_not_read(X, path)
     with _naming_extras(path), TARGETS[path.suffix.lower()](path, len(source)) as put:
         for _, part in source.parts():
             found = method(part)
             put(np.asarray(found.toarray() if hasattr(found, "toarray") else found))
+
+
+def check_not_read(X: Any, path: Path) -> None:
+    """Refuse to replace the file that a matrix is read from."""
+    read = X if isinstance(X, str | os.PathLike) else getattr(getattr(X, "file", X), "filename", None)  # of h5py, or of a map
+    if read is not None and path.exists() and path.samefile(read):
+        raise InvalidInputError(f"{str(path)!r} is what is read, and would be replaced; choose another file to write to.")
 
 
 @contextmanager

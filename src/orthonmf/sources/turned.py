@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from .._common.files import atomic
 from .base import Stored, StoredColumns
 from .kinds import stored
+from .targets import check_not_read
 
 
 def turned(X: Any, path: str | os.PathLike[str]) -> None:
@@ -34,6 +36,7 @@ def turned(X: Any, path: str | os.PathLike[str]) -> None:
     True
     """
     source = stored(X)
+    check_not_read(X, Path(path))
     by_columns = isinstance(source, StoredColumns)
     inner: Stored = source.T if by_columns else source
     with atomic(path) as draft:

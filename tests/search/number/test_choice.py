@@ -1,5 +1,6 @@
 """The number of components and what is said about it."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -90,3 +91,9 @@ def test_noise_has_one_and_says_so(scaling, p, seed):
     found = number_of(20 + np.random.default_rng(seed).standard_normal((300, p)), scaling)
     assert found.answer == 1
     assert found.sentence.startswith("Nothing stands out")
+
+
+@pytest.mark.parametrize(("p", "words"), [(0.4, "one more is noise"), (0.01, "one more may be real")])
+def test_one_more_is_noise_only_where_chance_often_gains_as_much(p, words):
+    found = replace(of_four(0), p_values={4: p})
+    assert f"4 components stand out; {words} (chance gains as much with probability {p:.2f}); halves of the items" in found.sentence

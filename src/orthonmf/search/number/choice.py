@@ -71,9 +71,9 @@ class Number:
         words = [f"{self.answer} components stand out{coarser}"]
         if self.answer in self.p_values:
             p = self.p_values[self.answer]
-            words.append(f"one more is {'noise' if p > 0.05 else 'not ruled out'} (p = {p:.2f})")
+            words.append(f"one more {'is noise' if p > 0.05 else 'may be real'} (chance gains as much with probability {p:.2f})")
         if len(self.agreement) >= self.answer and np.isfinite(self.agreement[self.answer - 1]):
-            words.append(f"halves of the items agree to {self.agreement[self.answer - 1]:.2f}")
+            words.append(f"halves of the items agree to {self.agreement[self.answer - 1]:.2f} of 1")
         end = " The search ended at max_components: raise it to see whether there are more." if self.at_most else ""
         return "; ".join(words) + "." + end
 
