@@ -14,7 +14,7 @@ The grid is fixed by the shape of X alone. Every program sums over its tiles in 
 float64 in their order: the same bits every time. Where the sums of all centres do not fit, one kernel finds Z or the label of every
 item, and in a second each program has a tile of centres and of dimensions.
 
-The module imports ``triton``; with TRITON_INTERPRET=1 its kernels run on the CPU.
+The module imports ``triton``; with TRITON_INTERPRET=1 its kernels run on the CPU (Triton 3.7 or later where NumPy is 2.4 or later).
 """
 
 from __future__ import annotations
