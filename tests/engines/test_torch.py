@@ -229,6 +229,17 @@ class TestTensorsInTensorsOut:
         with pytest.raises(ValueError, match=message):
             ONMF(1, engine=engine).fit(torch.tensor(X))
 
+    def test_missing_numbers_are_read_in_this_process(self):
+        X = self.X.copy()
+        X[::7, 2] = np.nan
+        model = ONMF(4, missing="ignore").fit(torch.from_numpy(X))
+        assert isinstance(model.labels_, torch.Tensor)
+        assert_array_equal(model.labels_.numpy(), ONMF(4, missing="ignore").fit(X).labels_)
+        with pytest.raises(InvalidInputError, match=r"X is a tensor on meta; .*: X\.cpu\(\)"):
+            model.fit(torch.from_numpy(X).to("meta"))
+        with pytest.raises(InvalidInputError, match="engine='torch' reads no missing numbers; with missing='ignore' use engine='auto'"):
+            ONMF(4, missing="ignore", engine="torch").fit(torch.from_numpy(X))
+
     def test_arrays_may_ask_for_tensors(self):
         model = ONMF(4, engine="torch").fit(self.X)
         assert isinstance(model.labels_, np.ndarray)
