@@ -1,6 +1,6 @@
 """The passes with memory laid out by hand for the matrix units of Hopper (compute capability 9.0), for items of 33 to 128 dimensions.
 
-The same formulas and results as the kernels of that name in ``engines.triton``, which leave the layout to the compiler: there the parts of
+The same formulas and results as the kernels of that name in ``engines.tiles``, which leave the layout to the compiler: there the parts of
 an item go to the matrix units by way of registers, and every product is waited for. Here they are written once to shared memory, where
 all products of a pass read them, and the next tile is on its way while this one is worked on: of items where all centres are at hand, of
 centres, part by part through a ring of four places, where there are too many.
