@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise, product
 from typing import Protocol, cast, runtime_checkable
 
@@ -95,6 +96,17 @@ class RankedCosts(Costs, Protocol):
 
 
 @runtime_checkable
+class FarCosts(RankedCosts, Protocol):
+    """Costs that are computed where the items are, and need not be brought here to say what labels are worth."""
+
+    def arcs(self, labels: Labels) -> Array:
+        """What moves between components cost at least, min (c_il − c_ij) over the items i of j, (k, k); inf where j has none."""
+
+    def worth(self, labels: Labels, prices: Array) -> tuple[float, float]:
+        """What the labels cost, and what they cost more at these prices than the cheapest components."""
+
+
+@runtime_checkable
 class QuickCosts(RankedCosts, Protocol):
     """Costs that have loops of their own for what takes longest."""
 
@@ -112,7 +124,7 @@ class Assignment:
     prices : ndarray of shape (n_components,)
         Positive only where the upper bound is met, negative only where the lower one is.
     cost : float
-        Σ_i c_{i, labels_i}, correctly rounded.
+        Σ_i c_{i, labels_i}, correctly rounded where costs are read here.
     gap : float
         No assignment within the bounds costs less than ``cost - gap``.
     counts : ndarray of shape (n_components,)
@@ -248,6 +260,7 @@ class _Problem:
     # The same costs, where they can do more.
     ranked: RankedCosts | None
     quick: QuickCosts | None
+    far: FarCosts | None
 
     @property
     def moves_per_pass(self) -> float:
@@ -302,7 +315,8 @@ def _problem(costs: ArrayLike | Costs, lower: ArrayLike, upper: ArrayLike) -> _P
         raise InfeasibleCapacityError(f"lower bounds ask for {missing} more than {n} items; lower them.")
     # Asked for by one name each: to compare a protocol takes as long as to rank a hundred items.
     ranked = cast(RankedCosts, table) if hasattr(table, "two_cheapest") else None
-    return _Problem(table, low, high, n, k, ranked, cast(QuickCosts, table) if hasattr(table, "repaired") else None)
+    quick = cast(QuickCosts, table) if hasattr(table, "repaired") else None
+    return _Problem(table, low, high, n, k, ranked, quick, cast(FarCosts, table) if hasattr(table, "worth") else None)
 
 
 def _as_costs(array: Array) -> HeldCosts:
@@ -787,6 +801,8 @@ def _prove(problem: _Problem, labels: Labels) -> Assignment:
 
 def _margins(problem: _Problem, labels: Labels, among: Mask | None = None) -> Array:
     """min (c_il − c_ij) over the items i of j, (k, k), or over some ``among`` them; inf where j has none."""
+    if problem.far is not None and among is None:
+        return problem.far.arcs(labels)
     weight = np.full((problem.k, problem.k), np.inf)
     for where, block in problem.read():
         own = labels[where]
@@ -810,13 +826,19 @@ def _negative_cycle(graph: Array, rounds: list[Labels]) -> list[int]:
 
 
 def _certify(problem: _Problem, labels: Labels, prices: Array) -> Assignment:
+    cost, excess = (partial(_worth, problem) if problem.far is None else problem.far.worth)(labels, prices)
+    counts = problem.count(labels)
+    unused = np.where(prices > 0, problem.upper - counts, counts - problem.lower)
+    within = (counts >= problem.lower) & (counts <= problem.upper)
+    gap = excess + math.fsum(np.abs(prices) * unused) if within.all() else math.inf
+    return Assignment(labels, prices, cost, gap, counts)
+
+
+def _worth(problem: _Problem, labels: Labels, prices: Array) -> tuple[float, float]:
+    """What the labels cost, and what they cost more at these prices than the cheapest components; each correctly rounded."""
     chosen, slack = np.empty(problem.n), np.empty(problem.n)
     for where, block in problem.read():
         rows, own, reduced = np.arange(len(block)), labels[where], block + prices
         chosen[where] = block[rows, own]
         slack[where] = reduced[rows, own] - reduced.min(axis=1)
-    counts = problem.count(labels)
-    unused = np.where(prices > 0, problem.upper - counts, counts - problem.lower)
-    within = (counts >= problem.lower) & (counts <= problem.upper)
-    gap = math.fsum(slack[slack > 0]) + math.fsum(np.abs(prices) * unused) if within.all() else math.inf
-    return Assignment(labels, prices, math.fsum(chosen), gap, counts)
+    return math.fsum(chosen), math.fsum(slack[slack > 0])
