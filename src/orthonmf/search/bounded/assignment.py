@@ -55,6 +55,9 @@ NEWTON_MOVES = 8
 PROGRESS = 0.7
 # Items of the pool for each component, and for each item out of place; most costs added at once (32 MiB).
 POOL, POOL_PER_MOVE, POOL_COSTS = 512, 16, 2**22
+# Of all items so many times as many are looked at first for those near a border: of a million in 20 components 35 ms, where a look at all
+# items for each component took 91.
+NEAR_TIMES = 4
 # Stands for a border of width zero, where items tie; any number of items over it is finite.
 TINY = 1e-280
 EPS = float(np.finfo(np.float64).eps)
@@ -715,14 +718,22 @@ def _repaired_among_few(problem: _Problem, costs: RankedCosts, survey: _Survey) 
     return None
 
 
+def _first(slack: Array, size: int) -> Labels:
+    """Places of the items of least slack: about so many, and all that tie with the last; none where that is half of all."""
+    return np.flatnonzero(slack <= np.partition(slack, size)[size]) if 2 * size < len(slack) else np.empty(0, dtype=np.intp)
+
+
 def _near_borders(problem: _Problem, survey: _Survey) -> tuple[Labels, Array]:
     """Of each component the items of least slack that leave it first and that join it first; and the least slack of the others, (k,)."""
-    size = max(POOL, POOL_PER_MOVE * survey.misplaced // problem.k)
+    size, excess = max(POOL, POOL_PER_MOVE * survey.misplaced // problem.k), survey.excess[:-1]
     chosen = np.zeros(problem.n, dtype=bool)
-    for j, excess in enumerate(survey.excess[:-1]):
-        for side, going in ((survey.labels, excess), (survey.runner, -excess)):
-            mine = np.flatnonzero(side == j)
-            chosen[mine[_smallest(survey.slack[mine], size + 2 * max(int(going), 0))[0]]] = True
+    first = _first(survey.slack, NEAR_TIMES * 2 * size * problem.k)
+    for side, going in ((survey.labels, excess), (survey.runner, -excess)):
+        early = side[first]
+        for j, wanted in enumerate(size + 2 * np.maximum(going, 0)):
+            mine = first[early == j]
+            mine = mine if len(mine) > wanted else np.flatnonzero(side == j)
+            chosen[mine[_smallest(survey.slack[mine], wanted)[0]]] = True
     others = ~chosen
     beyond = np.full(problem.k, np.inf)
     np.minimum.at(beyond, survey.labels[others], survey.slack[others])
