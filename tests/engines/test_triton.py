@@ -1,7 +1,10 @@
 """The Triton kernels against the same sums written out in float64; where there is no GPU, Triton's interpreter runs them on the CPU."""
 
 import os
+import subprocess
+import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -266,3 +269,17 @@ def test_passes_of_an_engine_find_what_those_on_arrays_do(scaling, monkeypatch):
         assert_same(found, expected, 2e-5)
     assert seen == set(fused.KERNELS)
     assert_array_equal(far.run(None, Keys()).columns["key"].host(), plain.run(None, Keys()).columns["key"])
+
+
+@pytest.mark.long
+def test_all_kernels_compile_for_hopper(tmp_path):
+    """In a process that does not interpret them, without a GPU: whether they compile depends on the version of Triton."""
+    environ = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    environ |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TRITON_CACHE_DIR": str(tmp_path)}
+    script = Path(__file__).with_name("hopper_compiled.py")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(script)], env=environ, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    by_hand = {"soft_fused", "hard_fused", "normalizers", "soft_tiles", "nearest", "nearest_two"}
+    assert set(done.stdout.split()) >= by_hand | {f"_{name}" for name in by_hand} | {"_own", "_of_runs", "_joined", "_keys"}
