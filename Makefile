@@ -19,12 +19,13 @@ help: ## list the targets
 
 setup: $(STAMP) ## create .venv with the package (editable) and everything the tests need
 
-# The build of torch that tests take; empty is none, and its tests are skipped (CI asks for them). On a machine without a GPU: a CPU build.
+# The build of torch that tests take; empty is none, and its tests are skipped (CI asks for them). On a machine without a GPU: a CPU build,
+# which comes without Triton; its interpreter runs the kernels there.
 TORCH ?=
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(if $(TORCH),$(PY) -m pip install --quiet '$(TORCH)')
+	$(if $(TORCH),$(PY) -m pip install --quiet '$(TORCH)' 'triton; sys_platform == "linux"')
 	$(PY) -m pip install --quiet --editable '.[test]'
 	touch $@
 

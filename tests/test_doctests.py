@@ -17,6 +17,7 @@ PUBLIC = ("", "baselines", "datasets", "exceptions", "io", "metrics", "pl", "plo
 ON_GPU = {
     **{f"orthonmf.engines.{name}": "torch" for name in ("streamed", "tensors", "torch", "torch_sparse")},
     **{f"orthonmf.engines.{name}": "triton" for name in ("fused", "hopper", "triton")},
+    **{f"orthonmf.engines.tiles.{name}": "triton" for name in ("hard", "labels", "pieces", "soft", "words")},
 }
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

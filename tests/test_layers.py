@@ -16,7 +16,17 @@ FLOORS = [
     {"passes.base", "passes.raw", "passes.state", "passes"},  # the package itself is empty
     {"engines"},
     {"distortion"},
-    {"passes.audit", "passes.critical", "passes.hard", "passes.moves", "passes.priced", "passes.samples", "passes.several", "passes.soft"},
+    {
+        "passes.assigned",
+        "passes.audit",
+        "passes.critical",
+        "passes.hard",
+        "passes.moves",
+        "passes.priced",
+        "passes.samples",
+        "passes.several",
+        "passes.soft",
+    },
     {"passes.swaps"},
     {"engines.compiled", "engines.fused", "engines.torch", "engines.torch_sparse"},
     {"search"},

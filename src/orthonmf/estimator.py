@@ -825,8 +825,10 @@ class ONMF(CallbackSupport, Factorization):
 
     def _held(self, X: Any) -> Any:
         """X in memory, or mapped into it, where numbers may be missing."""
-        X = shared(X) if is_tensor(X) and X.device.type == "cpu" else X
-        far = in_chunks(X) or is_tensor(X)
+        if is_tensor(X) and X.device.type != "cpu":
+            raise InvalidInputError(f"X is a tensor on {X.device}; with missing='ignore' expected one of this process: X.cpu().")
+        X = shared(X) if is_tensor(X) else X
+        far = in_chunks(X)
         found = X if isinstance(X, np.ndarray) or far else stored(X)
         if far or (isinstance(found, ON_DISK) and found.nbytes > FEW_BYTES):
             place = "with a cluster" if in_chunks(X) else "on a GPU" if is_tensor(X) else "on disk"

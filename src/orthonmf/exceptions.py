@@ -131,7 +131,7 @@ class DistributedFitError(OrthonmfError, RuntimeError):
 
 
 class DeviceMemoryError(OrthonmfError, MemoryError):
-    """A GPU has too little memory, even for a small part of a pass.
+    """A GPU has too little memory, even for a small part of a pass, or for a sparse matrix.
 
     Examples
     --------

@@ -16,6 +16,7 @@ from orthonmf.engines.dense import DenseEngine
 from orthonmf.engines.layout import COMPILED_BOUNDED, COMPILED_ENTRIES, COMPILED_ITEMS, COMPILED_NUMBERS, Layout, automatic
 from orthonmf.engines.sparse import SparseEngine
 from orthonmf.exceptions import MissingExtraError
+from orthonmf.passes.assigned import Arcs, Worth
 from orthonmf.passes.base import host
 from orthonmf.passes.hard import Costs, Labelled, Margins, Nearest, OwnAndOther, TwoCheapest
 from orthonmf.passes.moves import MoveGains
@@ -72,6 +73,8 @@ def works(frame, engine):
         "shares": (Shares(centers), {}),
         "costs": (Costs(centers), {}),
         "two cheapest": (TwoCheapest(centers, np.arange(5.0) * cost.sum() / len(labels)), {}),
+        "arcs": (Arcs(centers), {"labels": labels}),
+        "worth": (Worth(centers, np.arange(5.0) * cost.sum() / len(labels)), {"labels": labels}),
         "own and other": (OwnAndOther(centers), {"labels": labels}),
         "margins": (Margins(centers, 1e-9, 1e-14), {"labels": labels}),
         "moves": (MoveGains(centers, mass, cost, together=False, least=1e-9), {"labels": labels}),

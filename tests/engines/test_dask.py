@@ -29,6 +29,8 @@ from orthonmf.engines.threads import TimeLimitReached
 from orthonmf.exceptions import DistributedFitError, DistributedWarning, InvalidInputError
 from orthonmf.passes.columns import Relabelled
 from orthonmf.passes.hard import Nearer
+from orthonmf.search.bounded.assigner import Bounded, ItemCosts
+from orthonmf.search.bounded.assignment import HeldCosts
 from orthonmf.search.budget import BUDGET
 from orthonmf.search.partition import opened
 from orthonmf.sources import chunked
@@ -104,6 +106,13 @@ def test_the_bits_of_one_machine_with_the_same_chunks(client, stored, name, held
     parameters = {"engine": "dense", **MODELS[name]}
     expected = fitted_here(clouds(), LENGTHS, monkeypatch, weight, **parameters)
     assert_same(ONMF(**parameters).fit(stored if held.startswith("loaded") else stored.persist(), sample_weight=weight), expected)
+
+
+def test_assignments_of_more_items_than_costs_are_held_of(client, stored, monkeypatch):
+    """What labels are worth is found by the workers, to the same bits."""
+    monkeypatch.setattr(Bounded, "_kinds", (ItemCosts, HeldCosts, 0))
+    parameters = {"engine": "dense", **MODELS["capacity"]}
+    assert_same(ONMF(**parameters).fit(stored), fitted_here(clouds(), LENGTHS, monkeypatch, **parameters))
 
 
 @pytest.mark.parametrize("capacity", [None, 7_000])

@@ -25,6 +25,7 @@ from orthonmf.passes.hard import FarthestItems, MeanReach, Nearer, Weights
 from orthonmf.passes.priced import Priced, PricedSums
 from orthonmf.passes.raw import Digest, Energy, Gram, Keys, LabelSums, Residual, Scales, WeightedSum
 from orthonmf.passes.samples import LeastCost, Share, Shares
+from orthonmf.search.bounded.assigner import ItemCosts
 
 if not available("torch") and not os.environ.get("CI"):
     pytest.skip("torch is not installed: make setup TORCH=torch", allow_module_level=True)
@@ -229,6 +230,17 @@ class TestTensorsInTensorsOut:
         with pytest.raises(ValueError, match=message):
             ONMF(1, engine=engine).fit(torch.tensor(X))
 
+    def test_missing_numbers_are_read_in_this_process(self):
+        X = self.X.copy()
+        X[::7, 2] = np.nan
+        model = ONMF(4, missing="ignore").fit(torch.from_numpy(X))
+        assert isinstance(model.labels_, torch.Tensor)
+        assert_array_equal(model.labels_.numpy(), ONMF(4, missing="ignore").fit(X).labels_)
+        with pytest.raises(InvalidInputError, match=r"X is a tensor on meta; .*: X\.cpu\(\)"):
+            model.fit(torch.from_numpy(X).to("meta"))
+        with pytest.raises(InvalidInputError, match="engine='torch' reads no missing numbers; with missing='ignore' use engine='auto'"):
+            ONMF(4, missing="ignore", engine="torch").fit(torch.from_numpy(X))
+
     def test_arrays_may_ask_for_tensors(self):
         model = ONMF(4, engine="torch").fit(self.X)
         assert isinstance(model.labels_, np.ndarray)
@@ -255,6 +267,23 @@ def test_many_items_stay_on_the_device(parameters, monkeypatch):
     assert model.reconstruction_err_ == pytest.approx(expected.reconstruction_err_, rel=1e-6)
     assert model.certificate_.holds
     assert model.verify(torch.from_numpy(X)).holds
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_labels_under_bounds_are_judged_where_the_items_are(scaling, monkeypatch):
+    """By an engine whose columns come to this process, as the search under bounds has it."""
+    monkeypatch.setattr(torch_engine, "FEW_ITEMS", 100)
+    monkeypatch.setattr(torch_engine, "GPU_BLOCK_BYTES", 1)
+    X, weight = groups(7)
+    plain, far, frame = both(X, weight, loss=("frobenius", scaling))
+    centers, labels = chosen(frame, plain, N_COMPONENTS, 20), np.arange(len(X)) % 4
+    here, there = (ItemCosts(engine.near(), frame, centers) for engine in (plain, far))
+    assert isinstance(there.engine, TorchEngine)
+    scale = here.worth(labels, np.zeros(N_COMPONENTS))[0] / len(X)
+    assert_allclose(there.arcs(labels), here.arcs(labels), rtol=1e-11, atol=1e-11 * scale)
+    assert np.isinf(there.arcs(labels)[4]).all()
+    prices = np.linspace(0, scale, N_COMPONENTS)
+    assert_allclose(there.worth(labels, prices), here.worth(labels, prices), rtol=1e-11)
 
 
 DISPATCH = """

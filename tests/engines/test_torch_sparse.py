@@ -15,7 +15,7 @@ from orthonmf.distortion import REGISTRY
 from orthonmf.engines import ThreadTeam, available
 from orthonmf.engines.base import doubled, in_blocks
 from orthonmf.engines.sparse import SparseEngine
-from orthonmf.exceptions import InvalidInputError
+from orthonmf.exceptions import DeviceMemoryError, InvalidInputError
 from orthonmf.passes.raw import Coordinates, Digest, Energy, Keys, Pearson, Subspace, UnitWeight
 from orthonmf.search.partition import item_points
 
@@ -179,6 +179,12 @@ class TestSparseTensorsInTensorsOut:
         X = torch.sparse_csr_tensor(torch.tensor([0, 1, 3]), torch.tensor([0, 1, 2]), torch.tensor([1.0, 2.0, value]), size=(2, 3))
         with pytest.raises(InvalidInputError, match=message):
             ONMF(1, engine="torch").fit(X)
+
+    def test_matrices_larger_than_the_device_say_so(self, monkeypatch):
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (1000, 2000))
+        monkeypatch.setattr(torch_sparse, "device_for", lambda array: torch.device("cuda"))
+        with pytest.raises(DeviceMemoryError, match=r"stores 81 numbers in 9\.72e-07 GB, and cuda has 1e-06 GB free.*engine='auto'"):
+            ONMF(1, engine="torch").fit(sp.csr_array(np.eye(81)))
 
     def test_places_outside_are_named(self):
         X = torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([5]), torch.tensor([1.0]), size=(1, 3), check_invariants=False)

@@ -18,6 +18,7 @@ from ..distortion.base import Distortion
 from ..distortion.euclidean import Euclidean
 from ..distortion.line import Line
 from ..exceptions import MissingExtraError
+from ..passes.assigned import Arcs, Worth
 from ..passes.base import INDEX, Columns, Count, Found, Pass
 from ..passes.hard import Costs, HardStats, Labelled, Margins, Nearest, OwnAndOther, TwoCheapest
 from ..passes.moves import MoveGains, Movers
@@ -157,6 +158,17 @@ class _Costs:
         return Found(Count(len(numbers[0])), {"costs": costs})
 
 
+class _FromCosts(_Costs):
+    """What is found from what every item costs in every component."""
+
+    def __init__(self, work: Arcs | Worth, frame: Distortion, dtype: Any) -> None:
+        super().__init__(Costs(work.centers), frame, dtype)
+        self.work = work
+
+    def __call__(self, values: Any, numbers: Numbers, columns: Columns) -> Found:
+        return self.work.of(super().__call__(values, numbers, columns).columns["costs"].T, columns)
+
+
 class _TwoCheapest:
     """Where every item is cheapest, and next."""
 
@@ -229,6 +241,8 @@ KERNELS: dict[type, Any] = {
     Gibbs: _Soft,
     Shares: _Shares,
     Costs: _Costs,
+    Arcs: _FromCosts,
+    Worth: _FromCosts,
     TwoCheapest: _TwoCheapest,
     OwnAndOther: _Distances,
     Margins: _Margins,

@@ -1,6 +1,6 @@
 """The passes that carry a fit, as fused kernels on NVIDIA GPUs: every tile of items is read once, and nothing of items × centres written.
 
-A kernel computes in float32, on items that it frames as it reads them, and adds up in float64; see ``engines.triton``.
+A kernel computes in float32, on items that it frames as it reads them, and adds up in float64; see ``engines.tiles``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The passes with memory laid out by hand for the matrix units of Hopper (compute capability 9.0), for items of 33 to 128 dimensions.
 
-The same formulas and results as the kernels of that name in ``engines.triton``, which leave the layout to the compiler: there the parts of
+The same formulas and results as the kernels of that name in ``engines.tiles``, which leave the layout to the compiler: there the parts of
 an item go to the matrix units by way of registers, and every product is waited for. Here they are written once to shared memory, where
 all products of a pass read them, and the next tile is on its way while this one is worked on: of items where all centres are at hand, of
 centres, part by part through a ring of four places, where there are too many.
@@ -11,6 +11,10 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import async_copy, fence_async_shared, warpgroup_mma, warpgroup_mma_wait
+
+# As Triton calls them from 3.7 and 3.8 on, and as before.
+barrier = getattr(gl, "barrier", None) or gl.thread_barrier
+async_load = getattr(async_copy, "async_load", None) or async_copy.async_copy_global_to_shared
 
 LOG_OF_2 = gl.constexpr(0.6931471805599453)
 
@@ -308,7 +312,7 @@ def _fetch(ring, place, beside, part, k_at, P: gl.constexpr, SIDE: gl.constexpr,
     layout: gl.constexpr = gl.BlockedLayout([1, 8], [256 // P, P // 8], [gl.num_warps(), 1], [1, 0])
     centers, dims = gl.arange(0, SIDE, gl.SliceLayout(1, layout)), gl.arange(0, P, gl.SliceLayout(0, layout))
     at = beside + (part * K + k_at) * P + centers[:, None] * P + dims[None, :]
-    async_copy.async_copy_global_to_shared(ring.index(place), at)
+    async_load(ring.index(place), at)
     async_copy.commit_group()
 
 
@@ -317,7 +321,7 @@ def _arrived():
     """Wait for the oldest of three parts that are on their way, and for all warps."""
     async_copy.wait_group(2)
     fence_async_shared()
-    gl.thread_barrier()
+    barrier()
 
 
 @gluon.jit
@@ -350,7 +354,7 @@ def _turned(
         total = warpgroup_mma(x_middle, middle, total, is_async=True)
     total = warpgroup_mma(x_high, middle, total, is_async=True)
     total = warpgroup_mma_wait(TERMS // 2 - 1, deps=[total])
-    gl.thread_barrier()
+    barrier()
     _fetch(ring, step % 4, beside, 1, next_at, P, SIDE, K)
     _arrived()
     high = ring.index((step + 2) % 4).permute((1, 0))
@@ -359,7 +363,7 @@ def _turned(
     total = warpgroup_mma(x_middle, high, total, is_async=True)
     total = warpgroup_mma(x_high, high, total, is_async=True)
     total = warpgroup_mma_wait(TERMS // 2, deps=[total])
-    gl.thread_barrier()
+    barrier()
     _fetch(ring, (step + 1) % 4, beside, 0, next_at, P, SIDE, K)
     return warpgroup_mma_wait(0, deps=[total])
 
@@ -379,7 +383,7 @@ def normalizers(
     for block in range(gl.program_id(0), gl.cdiv(n_items, ROWS), gl.num_programs(0)):
         start = block * ROWS
         x, project = _loaded(values, projects, start, n_items, DIMS, P, ROWS, X)
-        gl.thread_barrier()
+        barrier()
         _keep(x - project[:, None] * reference[None, :], x_high, x_middle, x_low, TERMS)
         factor, along, sq, weight, rows, there = _items(factors, projects, squares, weights, start, n_items, ROWS, M)
         top = gl.full([ROWS], -3e38, gl.float32, gl.SliceLayout(1, M))
@@ -462,7 +466,7 @@ def nearest(
     for block in range(gl.program_id(0), gl.cdiv(n_items, ROWS), gl.num_programs(0)):
         start = block * ROWS
         x, project = _loaded(values, projects, start, n_items, DIMS, P, ROWS, X)
-        gl.thread_barrier()
+        barrier()
         _keep(x - project[:, None] * reference[None, :], x_high, x_middle, x_low, TERMS)
         factor, along, sq, weight, rows, there = _items(factors, projects, squares, weights, start, n_items, ROWS, M)
         least = gl.full([ROWS], 3e38, gl.float32, gl.SliceLayout(1, M))
@@ -507,7 +511,7 @@ def nearest_two(
     for block in range(gl.program_id(0), gl.cdiv(n_items, ROWS), gl.num_programs(0)):
         start = block * ROWS
         x, project = _loaded(values, projects, start, n_items, DIMS, P, ROWS, X)
-        gl.thread_barrier()
+        barrier()
         _keep(x - project[:, None] * reference[None, :], x_high, x_middle, x_low, TERMS)
         factor, along, sq, _unused, rows, there = _items(factors, projects, squares, squares, start, n_items, ROWS, M)
         first = gl.full([ROWS], 3e38, gl.float32, gl.SliceLayout(1, M))

@@ -336,14 +336,10 @@ def _written(found: Tensor, out: Any, where: Any) -> Any:
     return out
 
 
-def _limits(kind: Any) -> Any:
-    return torch.finfo(kind) if kind.is_floating_point else torch.iinfo(kind)
-
-
 # How many are taken at once, and what changes nothing.
 AT: dict[Any, tuple[Any, Callable[[Any], Any]]] = {
-    np.maximum: (torch.amax, lambda kind: _limits(kind).min),
-    np.minimum: (torch.amin, lambda kind: _limits(kind).max),
+    np.maximum: (torch.amax, lambda kind: -torch.inf if kind.is_floating_point else torch.iinfo(kind).min),
+    np.minimum: (torch.amin, lambda kind: torch.inf if kind.is_floating_point else torch.iinfo(kind).max),
 }
 
 

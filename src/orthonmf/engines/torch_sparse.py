@@ -19,7 +19,7 @@ from torch.nn.functional import embedding_bag
 
 from .._common.arithmetic import shifted
 from .._common.typing import Array, Labels
-from ..exceptions import InvalidInputError
+from ..exceptions import DeviceMemoryError, InvalidInputError
 from . import engine_class
 from .base import Engine
 from .dense import DenseRawRows
@@ -27,7 +27,7 @@ from .layout import automatic, in_memory
 from .sparse import DENSE_NUMBERS, Entries, SparseEngine, SparseRawRows, SparseRows
 from .tensors import Tensor, check_kind, check_numbers, floating, tensor_of
 from .threads import ThreadTeam
-from .torch import OnDevice, device_for
+from .torch import SHARE_OF_DEVICE, OnDevice, device_for
 
 # Bytes of a block on a GPU, at 8 for each stored entry: with what a pass makes of its entries it takes some ten times as much.
 SPARSE_BLOCK_BYTES = 1 << 30
@@ -266,9 +266,15 @@ class TorchSparseEngine(OnDevice, SparseEngine):
 
 
 def held_on(device: Any, matrix: Any) -> Any:
-    """A matrix on a device."""
+    """A matrix on a device, which has to have memory for it."""
     if not sp.issparse(matrix):
         return matrix
+    size = matrix.nnz * (matrix.data.itemsize + matrix.indices.itemsize)
+    if device.type != "cpu" and size > SHARE_OF_DEVICE * (free := torch.cuda.mem_get_info(device)[0]):
+        raise DeviceMemoryError(
+            f"X stores {matrix.nnz} numbers in {size / 1e9:.3g} GB, and {device} has {free / 1e9:.3g} GB free; a sparse matrix has to lie "
+            f"on the device as a whole, in at most {SHARE_OF_DEVICE} of that. Use engine='auto', which computes in this process."
+        )
     indptr, indices, data = (tensor_of(each, device) for each in (matrix.indptr.astype(np.int64), matrix.indices, matrix.data))
     return SparseTensor(indptr, indices, data, matrix.shape)
 

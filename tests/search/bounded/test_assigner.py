@@ -124,6 +124,27 @@ def test_costs_rank_by_a_pass_as_they_do_as_numbers(scaling):
     assert_array_equal(slack, reduced[every, runner] - reduced[every, labels])
 
 
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_labels_are_worth_by_a_pass_what_they_are_as_numbers(scaling):
+    """Also where a component has no items."""
+    X = np.random.default_rng(0).random((300, 4))
+    assigner = assigner_of(X, scaling, np.linspace(0.5, 2, 300), n_components=5, capacity=80)
+    assigner.engine._cut(70)
+    costs = ItemCosts(assigner.engine, assigner.distortion, random_centers(assigner, X, 5, 0))
+    held, prices = np.concatenate([block for _, block in costs.blocks()]), np.array([0.1, 0, 0.02, -0.1, 0])
+    labels = np.random.default_rng(1).integers(4, size=300)
+    every, rise = np.arange(300), held - held[np.arange(300), labels][:, None]
+    expected = [rise[labels == j].min(axis=0, initial=np.inf) for j in range(5)]
+    assert_array_equal(costs.arcs(labels), expected)
+    cost, excess = costs.worth(labels, prices)
+    reduced = held + prices
+    assert cost == pytest.approx(held[every, labels].sum(), rel=1e-14)
+    assert excess == pytest.approx((reduced[every, labels] - reduced.min(axis=1)).sum(), rel=1e-14)
+    whole = assignment.certify(held, [0] * 5, [300] * 5, labels=labels, prices=prices)
+    far = assignment.certify(costs, [0] * 5, [300] * 5, labels=labels, prices=prices)
+    assert (far.cost, far.gap) == pytest.approx((whole.cost, whole.gap), rel=1e-14)
+
+
 class TestFixedPoint:
     @pytest.mark.parametrize("scaling", SCALINGS)
     @pytest.mark.parametrize("seed", range(3))

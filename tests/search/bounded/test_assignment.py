@@ -453,3 +453,20 @@ class TestOnePriceAtATime:
         costs = np.square(X[:, None] - X[rng.choice(313, 12, replace=False)]).sum(axis=2)
         problem = assignment._problem(costs, np.full(12, 19), np.full(12, 313))
         assert assignment._settle(problem, np.zeros(12)).misplaced <= 12
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_items_near_a_border_are_the_same_whether_few_or_all_are_looked_at(seed, monkeypatch):
+    """Also where they tie, and where one component has few items near another."""
+    rng = np.random.default_rng(seed)
+    n, k = 40_000, 3
+    labels = rng.choice(k, size=n, p=[0.6, 0.3, 0.1])
+    runner = (labels + 1 + rng.integers(k - 1, size=n)) % k
+    slack = np.round(rng.random(n) * np.array([1.0, 0.1, 99.0])[labels], 3)
+    problem = assignment._problem(np.zeros((n, k)), np.zeros(k), np.full(k, n))
+    excess = np.append(np.bincount(labels, minlength=k) - n // k, 0) // 1000
+    survey = assignment._Survey(np.zeros(k), labels, runner, slack, np.zeros(k), excess)
+    few = assignment._near_borders(problem, survey)
+    monkeypatch.setattr(assignment, "NEAR_TIMES", n)
+    for found, expected in zip(few, assignment._near_borders(problem, survey), strict=True):
+        assert_array_equal(found, expected)

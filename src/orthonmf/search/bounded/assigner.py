@@ -12,6 +12,7 @@ import numpy as np
 from ..._common.typing import Array, Labels
 from ...distortion.base import Distortion
 from ...engines.base import Engine
+from ...passes.assigned import Arcs, Worth, WorthSums
 from ...passes.hard import Costs as ItemsCosts
 from ...passes.hard import TwoCheapest
 from ..budget import BUDGET
@@ -58,6 +59,16 @@ class ItemCosts:
     def nearest_slacks(self, labels: Labels, runner: Labels, slack: Array, size: int) -> tuple[Array, Array]:
         """Of the items between every two components: how many up to ``size``, and the most slack of those."""
         return nearest_slacks(self.n_components, labels, runner, slack, size)
+
+    def arcs(self, labels: Labels) -> Array:
+        """What moves between components cost at least, (k, k)."""
+        least: Array = self.engine.run(self.distortion, Arcs(self.centers), {"labels": labels}).total.least
+        return least
+
+    def worth(self, labels: Labels, prices: Array) -> tuple[float, float]:
+        """What the labels cost, and what they cost more at these prices than the cheapest components."""
+        found: WorthSums = self.engine.run(self.distortion, Worth(self.centers, prices), {"labels": labels}).total
+        return found.cost, found.excess
 
     @property
     def moves_per_pass(self) -> float:
