@@ -251,12 +251,12 @@ class Bounded:
                 part, centers = before, momentum.back()
                 continue
             changed = self.engine.n_items if before is None else int(np.count_nonzero(part.labels != before.labels))
-            steady = dear and self._steady(part)
-            if not loose and (steady or (changed == 0 and fall <= FALL_TOL * part.cost)):
+            step = self._step(part) if dear else np.inf
+            if not loose and (step <= self.steady or (changed == 0 and fall <= FALL_TOL * part.cost)):
                 return replace(part, at_rest=True)
             if passes >= BUDGET.patience and part.cost - BUDGET.bounded_optimism * abs(fall) > bound:
                 return None
-            loose = 0 if changed <= loose or self._steady(part, BUDGET.nearly_steady) else loose
+            loose = 0 if changed <= loose or step <= BUDGET.nearly_steady * self.steady else loose
             before, prices = part, part.prices
             slow = dear and changed > 0 and abs(fall) <= BUDGET.slow * part.cost
             centers = momentum.step(centers, self._centers(part, changed == 0), part.stats.mass, slow)
@@ -272,14 +272,14 @@ class Bounded:
             labels, prices = self.assign(centers, prices)
             part = self._partition(labels, centers, prices)
             self.keep(part)
-            if self._steady(part):
+            if self._step(part) <= self.steady:
                 return replace(part, at_rest=True)
             centers = self._centers(part, self.engine.n_items <= BUDGET.many_bounded_items)
         return part
 
-    def _steady(self, part: Partition, times: float = 1.0) -> bool:
-        """Whether one more step would move no centre by more than ``steady``, or than some times as much."""
-        return bool(steps(self.engine, self.distortion, part).max() <= times * self.steady)
+    def _step(self, part: Partition) -> float:
+        """How far one more step would move a centre at most, relative to the spread of its component."""
+        return float(steps(self.engine, self.distortion, part).max())
 
     def _centers(self, part: Partition, all_the_way: bool) -> Array:
         """One step towards the best centres for the labels, or all the way."""
