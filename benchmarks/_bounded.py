@@ -9,6 +9,8 @@ import numpy as np
 
 from orthonmf._common.typing import Array
 
+from .capacities import capacity_for, draw
+
 CLOUDS = ("gamma", "uniform", "lognormal", "counts", "groups", "uneven")
 LIMITS = ("upper", "lower", "both", "vector")
 
@@ -48,6 +50,17 @@ def any_size(seed: int, most: int = 20_000) -> Bounded:
         given["min_size"] = None if given["min_size"] is None else max(given["min_size"] - 1, 1) / n_items
     weight = rng.gamma(1.0, 1.0, n_items) if rng.random() < 0.3 else None
     return Bounded(found.name, found.X, weight, given)
+
+
+def some_thousand(seed: int) -> Bounded:
+    """900 to 4096 items; every other problem is overlapping groups of unequal size, in components of at most 1.05 times an equal share."""
+    if seed % 2 == 0:
+        return _problem(seed, 900, 4096, 40)
+    rng = np.random.default_rng([seed, 7])
+    n_items = int(np.exp(rng.uniform(np.log(900), np.log(4096))))
+    n_dims, k = int(rng.integers(5, 60)), int(rng.integers(3, 25))
+    parameters = {"n_components": k, "scaling": "none", "capacity": capacity_for(n_items, k), "min_size": None}
+    return Bounded(f"{seed} shares, upper", draw(n_items, n_dims, k, seed=seed), None, parameters)
 
 
 def _problem(seed: int, least: int, most: int, max_dims: int) -> Bounded:

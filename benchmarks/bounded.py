@@ -5,6 +5,8 @@ Run ``python -m benchmarks bounded``, or one part of it by name::
     quality   500 problems of 40 to 900 items: a fit against the best of 20 restarts from random items, and of 20
               more from k-means++ where means have the same bounds (what k-means-constrained does, to the end)
     claims    500 problems of 40 to 20 000 items: a fit that converged and whose certificate fails
+    costs     with a baseline alone: the squared error of a fit over that of the other version, and the seconds of both, on problems of
+              40 to 900 items and of 900 to 4096
 
 A restart alternates the exact assignment and the best centres until nothing changes. Errors are compared with
 a tolerance of one part in a million. Seconds are of the processor, on one thread. ``--baseline FOLDER`` also fits
@@ -32,8 +34,8 @@ from orthonmf.engines.dense import DenseEngine
 from orthonmf.search.bounded.assigner import Bounded as Assigner
 from orthonmf.search.bounded.bounds import parse_bounds
 
-from ._bounded import Bounded, any_size, small
-from ._fits import fits_with
+from ._bounded import Bounded, any_size, small, some_thousand
+from ._fits import OURS, fits_with
 from ._timing import machine
 
 RESTARTS, TOLERANCE = 20, 1e-6
@@ -112,25 +114,47 @@ def claims(seeds: range, most: int) -> bool:
     return broken == 0
 
 
+def costs(seeds: range, baseline: str) -> None:
+    """Squared errors and seconds over those of another version."""
+    for drawn in (small, some_thousand):
+        problems = [drawn(seed) for seed in seeds]
+        ours, theirs = (fits_with(sources, [(each.X, {}, each.parameters) for each in problems]) for sources in (OURS, baseline))
+        errors = [[float(fit.arrays["reconstruction_err_"]) ** 2 for fit in fits] for fits in (ours, theirs)]
+        ratio, seconds = np.divide(*errors), np.array([[fit.seconds for fit in fits] for fits in (ours, theirs)])
+        print(f"  {len(ratio)} problems of {min(len(p.X) for p in problems)} to {max(len(p.X) for p in problems)} items:", flush=True)
+        for name, value in (("mean", ratio.mean()), ("highest", ratio.max()), ("lowest", ratio.min())):
+            print(f"    {name} cost over that of {baseline}: {value - 1:+.2%}")
+        print(f"    higher by a thousandth on {int((ratio > 1 + WORST).sum())}, lower on {int((ratio < 1 - WORST).sum())}")
+        times = seconds[0] / seconds[1]
+        print(
+            f"    seconds {seconds[0].sum():.1f} and {seconds[1].sum():.1f}, {np.exp(np.log(times).mean()):.2f} times in the mean of ratios"
+        )
+
+
 def main() -> int:
     """Print what was measured; 1 when a requirement is not met."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks bounded")
-    parser.add_argument("parts", nargs="*", metavar="part", help="quality, claims; both without")
+    parser.add_argument("parts", nargs="*", metavar="part", help="quality, claims; both without; costs, with a baseline")
     parser.add_argument("--quick", action="store_true", help="a dozen small problems of each part")
     parser.add_argument("--problems", type=int, default=500, help="how many problems")
     parser.add_argument("--first", type=int, default=0, help="seed of the first problem")
     parser.add_argument("--most", type=int, default=20_000, help="items of the largest problem of the second part")
     parser.add_argument("--baseline", help="folder with the sources of another version")
     options = parser.parse_args()
-    if unknown := set(options.parts) - {"quality", "claims"}:
-        parser.error(f"no part is called {', '.join(sorted(unknown))}; there are quality and claims")
+    if unknown := set(options.parts) - {"quality", "claims", "costs"}:
+        parser.error(f"no part is called {', '.join(sorted(unknown))}; there are quality, claims and costs")
+    if "costs" in options.parts and options.baseline is None:
+        parser.error("costs are compared with those of another version: --baseline FOLDER")
     with threadpool_limits(1):
         print(machine(), flush=True)
         number, most = (12, 2000) if options.quick else (options.problems, options.most)
         seeds, met = range(options.first, options.first + number), True
         for part in options.parts or ("quality", "claims"):
             print(f"\n{part}", flush=True)
-            met &= quality(seeds, options.baseline) if part == "quality" else claims(seeds, most)
+            if part == "costs":
+                costs(seeds, options.baseline)
+            else:
+                met &= quality(seeds, options.baseline) if part == "quality" else claims(seeds, most)
     return 0 if met else 1
 
 

@@ -38,7 +38,7 @@ FLOORS = [
     {"__main__"},
 ]
 # Imported when they are used, because they need an extra, or take long.
-WHEN_USED = {"plot", "report", "cli.app", "engines.kernels", "search.bounded.compiled"}
+WHEN_USED = {"plot", "report", "cli.app", "engines.kernels", "search.bounded.compiled", "search.bounded.compiled_dual"}
 
 
 def name_of(path):

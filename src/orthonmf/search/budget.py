@@ -91,6 +91,9 @@ class Budget:
     # last pass is given up. At four times, swaps that pay were given up on continuous data, where the alternation is slow.
     patience: int = 3
     optimism: int = 30
+    # Under bounds, where a pass takes several times as long, ten times as much: of the 40 larger problems of the benchmark `bounded costs`
+    # one ended 0.2 % higher than with thirty, one 1.6 % lower.
+    bounded_optimism: int = 10
     # An alternation of more items than this whose cost falls by less than this fraction gathers momentum. On eight problems of 60 000 to
     # 200 000 items it took 10 to 118 passes instead of 12 to 510, and none ended higher; few items are at rest soon enough.
     brief_items: int = 4096
@@ -157,7 +160,9 @@ class Budget:
     trial_rounds: int = 8
     # Up to this many items, moves that the estimate does not favour are looked at exactly before the search ends.
     few_items: int = 256
-    # Under bounds on more items than this, the relative gain of a round after which another one is worth it.
+    # Under bounds on more items than this, the relative gain of a round after which another one is worth it; and an alternation ends when
+    # its centres are steady, as below. Of the 40 larger problems of the benchmark `bounded costs` costs ended 0.08 % lower on average, and
+    # 0.14 % higher at worst.
     dear_items: int = 1024
     worth: float = 3e-4
     # Passes of the two-way alternation that splits every component.
@@ -200,9 +205,10 @@ class Budget:
     sketch_gain: float = 1e-3
 
     # -- Assignment under bounds -----------------------------------------------------------------------------------------------------------
-    # On more items than this an alternation ends when its centres are steady: when one more step would move none by more than this,
-    # relative to the spread of its own component. A certificate allows 2e-3; rounding and the last labels need some of it.
+    # On more items than this starts are compared on samples, and only alternation sees all of them.
     many_bounded_items: int = 4096
+    # Centres are steady when one more step would move none by more than this, relative to the spread of its own component. A certificate
+    # allows 2e-3; rounding and the last labels need some of it.
     steady: float = 1e-3
     # Until the centres are nearly steady, this share of the items may be out of place: the last ones take most of the time.
     loose: float = 1e-3

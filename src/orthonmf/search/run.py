@@ -148,6 +148,8 @@ class Search:
     def keep(self, part: Partition) -> None:
         """Take a partition of all items for the answer, if it is better; a sketch has then been tried."""
         best = self.run.best
+        if part.cost >= best.cost and self.run.sketch is None:
+            return
         if part.cost < best.cost:
             labels = None if self.run.bounds is None else part.labels.copy()
             best = Answer(part.centers, labels, part.prices, part.cost)

@@ -465,7 +465,7 @@ def test_items_near_a_border_are_the_same_whether_few_or_all_are_looked_at(seed,
     slack = np.round(rng.random(n) * np.array([1.0, 0.1, 99.0])[labels], 3)
     problem = assignment._problem(np.zeros((n, k)), np.zeros(k), np.full(k, n))
     excess = np.append(np.bincount(labels, minlength=k) - n // k, 0) // 1000
-    survey = assignment._Survey(np.zeros(k), labels, runner, slack, np.zeros(k), excess)
+    survey = assignment.Survey(np.zeros(k), labels, runner, slack, np.zeros(k), excess)
     few = assignment._near_borders(problem, survey)
     monkeypatch.setattr(assignment, "NEAR_TIMES", n)
     for found, expected in zip(few, assignment._near_borders(problem, survey), strict=True):

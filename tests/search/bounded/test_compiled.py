@@ -49,6 +49,20 @@ def test_ranking_and_slacks_are_the_same_numbers(seed, ties):
         assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("kind", ["integers", "floats"])
+@pytest.mark.parametrize("bounds", ["tight", "upper", "closed", "both"])
+def test_surveys_are_the_same_numbers(kind, bounds, seed):
+    """Integers tie: tied items go where there is room."""
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(1, 150)), int(rng.integers(1, 8))
+    costs, (lower, upper) = np.asarray(random_costs(rng, n, k, kind), dtype=float), random_bounds(rng, n, k, bounds)
+    prices = rng.normal(size=k) if seed % 2 else np.zeros(k)
+    one, other = (assignment._survey(assignment._problem(held(costs), lower, upper), prices) for held in (HeldCosts, CompiledCosts))
+    for name in ("prices", "labels", "runner", "slack", "flow", "excess"):
+        assert_array_equal(getattr(one, name), getattr(other, name))
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_costs_in_any_order_of_memory(seed):
     costs = np.random.default_rng(seed).random((500, 5))

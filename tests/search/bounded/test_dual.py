@@ -22,12 +22,24 @@ SCALINGS = ("item", "none")
 TIGHT = 1e-13
 
 
+# What the laws are asked of.
+ASKED = {"kind": Dual}
+
+
+@pytest.fixture(autouse=True, params=["plain", "compiled"])
+def kind(request, monkeypatch):
+    """Every law holds of the plain text and of the compiled steps."""
+    if request.param == "compiled":
+        compiled_dual = pytest.importorskip("orthonmf.search.bounded.compiled_dual")
+        monkeypatch.setitem(ASKED, "kind", compiled_dual.CompiledDual)
+
+
 def build(X, upper, lower=None, scaling="none", weight=None, **options):
     engine = DenseEngine(np.asarray(X, dtype=float), weight, team=ThreadTeam(1))
     distortion = REGISTRY["frobenius", scaling].about(weighted_mean(engine))
     upper = np.asarray(upper)
     bounds = Bounds(np.zeros_like(upper) if lower is None else np.asarray(lower), upper, True)
-    return Dual(engine, distortion, bounds, [].append, **options)
+    return ASKED["kind"](engine, distortion, bounds, [].append, **options)
 
 
 def at(problem, centers, beta, prices=None):
@@ -362,3 +374,21 @@ def test_equal_items_stay_together():
     centers, prices = problem.expanded(end)
     assert centers.shape[0] == 2
     assert_allclose(prices, 0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("penalty", [np.inf, 0.3])
+def test_items_of_all_sizes_have_the_same_prices_in_both_texts(seed, penalty):
+    rng, found = np.random.default_rng(seed), []
+    X, weight, size = rng.gamma(3.0, size=(30, 4)), rng.exponential(size=30), rng.uniform(0.2, 2.0, 30)
+    bounds = Bounds(np.array([0.0, 0.0, 10.0]), np.array([4.5, 20.0, 20.0]), True)
+    for text in (Dual, ASKED["kind"]):
+        engine = DenseEngine(X, weight, team=ThreadTeam(1))
+        engine.size = size
+        problem = text(engine, REGISTRY["frobenius", "none"].about(weighted_mean(engine)), bounds, [].append, penalty=penalty)
+        found.append(problem.priced_out(at(problem, X[5:8], 8 * unit_beta(problem)), TIGHT))
+    (plain, stats), (quick, other) = found
+    assert_allclose(quick.prices, plain.prices, atol=1e-9 / unit_beta(problem))
+    for name in ("counts", "mass", "sums", "curvature", "soft_min", "distortion", "spread"):
+        expected = getattr(stats, name)
+        assert_allclose(getattr(other, name), expected, atol=1e-9 * np.abs(expected).max())

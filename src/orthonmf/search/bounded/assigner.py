@@ -248,11 +248,11 @@ class Bounded:
     def alternate(self, centers: Array, prices: Array | None = None, *, bound: float = np.inf, max_passes: int = 300) -> Partition | None:
         """Alternate the best assignment and the best centres until neither changes; None when the cost will clearly end above ``bound``.
 
-        On many items a few may be out of place until the centres are nearly steady, and it ends as soon as they are steady: the last
-        labels at the border take as long as all the others.
+        Where assignments are dear a few items may be out of place until the centres are nearly steady, and it ends as soon as they are
+        steady: the last labels at the border take as long as all the others.
         """
-        before, many, momentum = None, self.engine.n_items > BUDGET.many_bounded_items, Momentum(self.distortion)
-        loose = int(BUDGET.loose * self.engine.n_items) if many and not self.bounds.soft else 0
+        before, dear, momentum = None, self.engine.n_items > BUDGET.dear_items, Momentum(self.distortion)
+        loose = int(BUDGET.loose * self.engine.n_items) if dear and not self.bounds.soft else 0
         for passes in range(max_passes):
             part = self.assigned(centers, prices, loose)
             if not loose:
@@ -262,14 +262,14 @@ class Bounded:
                 part, centers = before, momentum.back()
                 continue
             changed = self.engine.n_items if before is None else int(np.count_nonzero(part.labels != before.labels))
-            steady = many and self._steady(part)
-            if not loose and (steady or (changed == 0 and fall <= FALL_TOL * part.cost)):
+            step = self._step(part) if dear else np.inf
+            if not loose and (step <= self.steady or (changed == 0 and fall <= FALL_TOL * part.cost)):
                 return replace(part, at_rest=True)
-            if passes >= BUDGET.patience and part.cost - BUDGET.optimism * abs(fall) > bound:
+            if passes >= BUDGET.patience and part.cost - BUDGET.bounded_optimism * abs(fall) > bound:
                 return None
-            loose = 0 if changed <= loose or self._steady(part, BUDGET.nearly_steady) else loose
+            loose = 0 if changed <= loose or step <= BUDGET.nearly_steady * self.steady else loose
             before, prices = part, part.prices
-            slow = many and changed > 0 and abs(fall) <= BUDGET.slow * part.cost
+            slow = dear and changed > 0 and abs(fall) <= BUDGET.slow * part.cost
             centers = momentum.step(centers, self._centers(part, changed == 0), part.stats.mass, slow)
         return self.assigned(centers, prices) if loose else part
 
@@ -283,14 +283,14 @@ class Bounded:
             labels, prices = self.assign(centers, prices)
             part = self._partition(labels, centers, prices)
             self.keep(part)
-            if self._steady(part):
+            if self._step(part) <= self.steady:
                 return replace(part, at_rest=True)
             centers = self._centers(part, self.engine.n_items <= BUDGET.many_bounded_items)
         return part
 
-    def _steady(self, part: Partition, times: float = 1.0) -> bool:
-        """Whether one more step would move no centre by more than ``steady``, or than some times as much."""
-        return bool(steps(self.engine, self.distortion, part).max() <= times * self.steady)
+    def _step(self, part: Partition) -> float:
+        """How far one more step would move a centre at most, relative to the spread of its component."""
+        return float(steps(self.engine, self.distortion, part).max())
 
     def _centers(self, part: Partition, all_the_way: bool) -> Array:
         """One step towards the best centres for the labels, or all the way."""

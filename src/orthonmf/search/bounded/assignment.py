@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise, product
 from typing import Protocol, cast, runtime_checkable
 
@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..._common.typing import Array, Labels
 from ...exceptions import InfeasibleCapacityError, IntegrityError, InvalidInputError
 
-__all__ = ["COSTS_PER_MOVE", "Assignment", "Costs", "HeldCosts", "Nearest", "certify", "draft", "nearest", "transport"]
+__all__ = ["COSTS_PER_MOVE", "Assignment", "Costs", "HeldCosts", "Nearest", "Survey", "certify", "draft", "nearest", "transport"]
 
 Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -113,8 +113,11 @@ class FarCosts(RankedCosts, Protocol):
 class QuickCosts(RankedCosts, Protocol):
     """Costs that have loops of their own for what takes longest."""
 
-    def repaired(self, labels: Labels, flow: Counts, excess: Counts, bounds: tuple[Counts, Counts]) -> Array:
-        """Send the items out of place along shortest paths, in place; then what arcs between components weigh, (k, k)."""
+    def surveyed(self, prices: Array, bounds: tuple[Counts, Counts]) -> Survey:
+        """Each item where it is cheapest at these prices, all moved by the constant at which their bounds can sum to n."""
+
+    def repaired(self, survey: Survey, bounds: tuple[Counts, Counts]) -> Array:
+        """Send the items out of place along shortest paths: labels, flow and excess in place. Then prices near those of the survey."""
 
 
 @dataclass(frozen=True)
@@ -332,7 +335,7 @@ def _as_costs(array: Array) -> HeldCosts:
 
 
 @dataclass(frozen=True)
-class _Survey:
+class Survey:
     """Each item where c_ij + π_j is least.
 
     ``slack`` (n,) is what the runner-up costs more; ``flow`` (k,) how many items each component hands to the
@@ -347,12 +350,13 @@ class _Survey:
     flow: Counts
     excess: Counts
 
-    @property
+    @cached_property
     def misplaced(self) -> int:
+        """Items out of place; of a survey, before any is moved."""
         return int(self.excess[self.excess > 0].sum())
 
 
-def _settle(problem: _Problem, prices: Array) -> _Survey:
+def _settle(problem: _Problem, prices: Array) -> Survey:
     """Prices at which few items are out of place: where Newton's steps from the given ones leave many, from those of a sample."""
     survey, samples = _survey(problem, prices), problem.n > SAMPLING * SAMPLE
     far = survey.misplaced > FAR_OUT * problem.n
@@ -363,7 +367,7 @@ def _settle(problem: _Problem, prices: Array) -> _Survey:
     return _swept(problem, survey)
 
 
-def _stepped(problem: _Problem, survey: _Survey) -> _Survey:
+def _stepped(problem: _Problem, survey: Survey) -> Survey:
     """Newton's steps, while they leave far fewer items out of place, and these are many."""
     limit = math.inf
     while problem.few_moves < survey.misplaced < limit:
@@ -375,7 +379,7 @@ def _stepped(problem: _Problem, survey: _Survey) -> _Survey:
     return survey
 
 
-def _swept(problem: _Problem, survey: _Survey) -> _Survey:
+def _swept(problem: _Problem, survey: Survey) -> Survey:
     """Better prices where Newton's steps led nowhere: one at a time, while a sweep over all of them leaves fewer items out of place.
 
     Of heavy tails the densities at the borders say little: on 313 lognormal items in 12 components, 182 out of place became 24 and
@@ -390,7 +394,7 @@ def _swept(problem: _Problem, survey: _Survey) -> _Survey:
     return survey
 
 
-def _one_by_one(problem: _Problem, costs: Array, survey: _Survey) -> Array:
+def _one_by_one(problem: _Problem, costs: Array, survey: Survey) -> Array:
     """Prices, each of them such that its component keeps its bounds while the others stay; those farthest out of bounds come first."""
     prices = survey.prices.copy()
     for j in np.argsort(-np.abs(survey.excess[:-1]), kind="stable"):
@@ -406,18 +410,20 @@ def _one_by_one(problem: _Problem, costs: Array, survey: _Survey) -> Array:
     return prices
 
 
-def _better(one: _Survey, other: _Survey) -> _Survey:
+def _better(one: Survey, other: Survey) -> Survey:
     return one if one.misplaced <= other.misplaced else other
 
 
-def _survey(problem: _Problem, prices: Array) -> _Survey:
+def _survey(problem: _Problem, prices: Array) -> Survey:
+    if problem.quick is not None:
+        return problem.quick.surveyed(prices, (problem.lower, problem.upper))
     prices = _shift(problem, prices)
     labels, runner, slack = _ranked(problem, prices) if problem.ranked is None else problem.ranked.two_cheapest(prices)
-    survey = _Survey(prices, labels, runner, slack, *_imbalance(problem, prices, labels))
+    survey = Survey(prices, labels, runner, slack, *_imbalance(problem, prices, labels))
     if not 0 < survey.misplaced < 2 * np.count_nonzero(slack == 0):
         return survey
     _spread(problem, survey)
-    return _Survey(prices, labels, runner, slack, *_imbalance(problem, prices, labels))
+    return Survey(prices, labels, runner, slack, *_imbalance(problem, prices, labels))
 
 
 def _ranked(problem: _Problem, prices: Array) -> tuple[Labels, Labels, Array]:
@@ -450,7 +456,7 @@ def _imbalance(problem: _Problem, prices: Array, labels: Labels) -> tuple[Counts
     return flow, np.append(counts - flow, flow.sum() - problem.n)
 
 
-def _spread(problem: _Problem, survey: _Survey) -> None:
+def _spread(problem: _Problem, survey: Survey) -> None:
     """Give each tied item to the first of its components that needs items, else the first that has room."""
     loose, prices = survey.slack == 0, survey.prices
     counts = problem.count(survey.labels[~loose])
@@ -475,7 +481,7 @@ def _sampled_prices(problem: _Problem) -> Array:
     return draft(problem.taken(chosen), lower, upper)[1]
 
 
-def _newton(problem: _Problem, survey: _Survey) -> Array:
+def _newton(problem: _Problem, survey: Survey) -> Array:
     """One step on the sizes n(π); their derivative is minus the Laplacian of the densities at the borders."""
     prices, excess = survey.prices, survey.excess[:-1]
     tied = np.bincount(survey.labels[survey.slack == 0], minlength=len(prices))
@@ -493,7 +499,7 @@ def _newton(problem: _Problem, survey: _Survey) -> Array:
     return np.where(moved * sign > 0, moved, 0.0)
 
 
-def _densities(problem: _Problem, survey: _Survey, size: int) -> Array:
+def _densities(problem: _Problem, survey: Survey, size: int) -> Array:
     """Items per unit of price at the border of every two components, from the ``size`` nearest; (k, k)."""
     between = survey.labels, survey.runner, survey.slack, size
     count, reach = nearest_slacks(problem.k, *between) if problem.ranked is None else problem.ranked.nearest_slacks(*between)
@@ -663,14 +669,13 @@ def _smallest(keys: Array, size: int) -> tuple[Labels, float]:
     return np.append(below, np.flatnonzero(keys == beyond)[: size - len(below)]), float(beyond)
 
 
-def _repair(problem: _Problem, survey: _Survey) -> tuple[Labels, Array]:
+def _repair(problem: _Problem, survey: Survey) -> tuple[Labels, Array]:
     """Send the items out of place along shortest paths; the labels stay optimal for their own sizes. Also prices near theirs."""
-    flow, excess = survey.flow.copy(), survey.excess.copy()
-    if not excess.any():
+    if not survey.excess.any():
         return survey.labels, survey.prices
     if problem.quick is not None:
-        weight = problem.quick.repaired(survey.labels, flow, excess, (problem.lower, problem.upper))
-        return survey.labels, _prices_near(_residual(problem, weight, flow), survey.prices)
+        return survey.labels, problem.quick.repaired(survey, (problem.lower, problem.upper))
+    flow, excess = survey.flow.copy(), survey.excess.copy()
     if problem.ranked is not None and problem.n > BLOCK and (found := _repaired_among_few(problem, problem.ranked, survey)) is not None:
         return found
     pool = _Pool(problem, survey.labels, survey.prices[:, None] - survey.prices)
@@ -693,7 +698,7 @@ def _prices_near(graph: Array, prices: Array) -> Array:
     return dist[-1] - dist[:-1]
 
 
-def _repaired_among_few(problem: _Problem, costs: RankedCosts, survey: _Survey) -> tuple[Labels, Array] | None:
+def _repaired_among_few(problem: _Problem, costs: RankedCosts, survey: Survey) -> tuple[Labels, Array] | None:
     """The same from the items near a border, and those that the prices found tempt away; all others stay where they are.
 
     None where that takes a large share of the items.
@@ -723,7 +728,7 @@ def _first(slack: Array, size: int) -> Labels:
     return np.flatnonzero(slack <= np.partition(slack, size)[size]) if 2 * size < len(slack) else np.empty(0, dtype=np.intp)
 
 
-def _near_borders(problem: _Problem, survey: _Survey) -> tuple[Labels, Array]:
+def _near_borders(problem: _Problem, survey: Survey) -> tuple[Labels, Array]:
     """Of each component the items of least slack that leave it first and that join it first; and the least slack of the others, (k,)."""
     size, excess = max(POOL, POOL_PER_MOVE * survey.misplaced // problem.k), survey.excess[:-1]
     chosen = np.zeros(problem.n, dtype=bool)

@@ -11,7 +11,7 @@ import numpy as np
 from ..._common.typing import Array, Labels
 from . import kernels
 from .assigner import ItemCosts
-from .assignment import Counts, HeldCosts
+from .assignment import Counts, HeldCosts, Survey
 
 # Items sent between two looks at the clock: some milliseconds.
 SENT = 256
@@ -49,16 +49,26 @@ class CompiledCosts(HeldCosts):
         """Items that are moved one by one in the time of a Newton step, which reads all costs."""
         return MOVES
 
-    def repaired(self, labels: Labels, flow: Counts, excess: Counts, bounds: tuple[Counts, Counts]) -> Array:
-        """Send the items out of place along shortest paths, in place; then what arcs between components weigh, (k, k)."""
+    def surveyed(self, prices: Array, bounds: tuple[Counts, Counts]) -> Survey:
+        """Each item where it is cheapest at these prices, all moved by the constant at which their bounds can sum to n."""
+        self.check()
+        (labels, runner), slack = np.empty((2, self.n_items), dtype=np.intp), np.empty(self.n_items)
+        flow, excess = np.empty(self.n_components, dtype=np.int64), np.empty(self.n_components + 1, dtype=np.int64)
+        moved = kernels.shifted(prices, *bounds, self.n_items)
+        kernels.surveyed(self._turned, moved, *bounds, labels, runner, slack, flow, excess)
+        return Survey(moved, labels, runner, slack, flow, excess)
+
+    def repaired(self, survey: Survey, bounds: tuple[Counts, Counts]) -> Array:
+        """Send the items out of place along shortest paths: labels, flow and excess in place. Then prices near those of the survey."""
         costs, weight = np.ascontiguousarray(self.array), np.empty((self.n_components, self.n_components))
         first = np.empty(self.n_components, dtype=np.int32)
         after, before = np.empty((2, self.n_items), dtype=np.int32)
-        kernels.margins(costs, labels, weight)
-        kernels.lists(labels, first, after, before)
-        while not kernels.repair(costs, labels, weight, flow, *bounds, excess, first, after, before, SENT):
+        kernels.margins(costs, survey.labels, weight)
+        kernels.lists(survey.labels, first, after, before)
+        flow, excess = survey.flow, survey.excess
+        while not kernels.repair(costs, survey.labels, weight, flow, *bounds, excess, first, after, before, SENT):
             self.check()
-        return weight
+        return kernels.prices_near(weight, flow, *bounds, survey.prices)
 
 
 class CompiledItemCosts(ItemCosts):

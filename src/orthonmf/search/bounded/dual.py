@@ -285,6 +285,15 @@ class Dual:
         return centers, prices
 
 
+def _kind(engine: Engine) -> type[Dual]:
+    """Who anneals the prices of few items: compiled where numba is there."""
+    if not engine.compiles:
+        return Dual
+    from .compiled_dual import CompiledDual
+
+    return CompiledDual
+
+
 def solve(
     engine: Engine,
     distortion: Splitting,
@@ -299,7 +308,7 @@ def solve(
     few = max(BUDGET.sample_items, BUDGET.sample_per_component * len(bounds.upper))
     small = sample(engine, few, seed)
     here = bounds.scaled(engine.n_items, small.n_items)
-    dual = Dual(small, distortion, here, note, parameters.growth, bounds.penalty)
+    dual = _kind(small)(small, distortion, here, note, parameters.growth, bounds.penalty)
     at = dual.run()
     centers, prices = dual.expanded(at)
     return Relaxed(centers, prices, at.residual, at.priced.beta, Status.CONVERGED if at.residual <= KKT_TOL else Status.PRICES)

@@ -36,6 +36,64 @@ def two_cheapest(turned, prices, labels, runner, slack):
 
 
 @compiled
+def shifted(prices, lower, upper, n_items):
+    """The prices and the constant at which the bounds that they call for can sum to n."""
+    room = lower.sum()
+    for j in np.argsort(-prices, kind="mergesort"):
+        room += upper[j] - lower[j]
+        if room >= n_items:
+            return prices - prices[j]
+    return prices - prices.min()
+
+
+@compiled
+def imbalance(prices, labels, lower, upper, flow, excess):
+    """Flow into the depot, (k,), and excess of every node, (k + 1,); how many items are out of place."""
+    k = prices.shape[0]
+    excess[:] = 0
+    for i in range(labels.shape[0]):
+        excess[labels[i]] += 1
+    misplaced = 0
+    for j in range(k):
+        flow[j] = upper[j] if prices[j] > 0 else (lower[j] if prices[j] < 0 else min(max(excess[j], lower[j]), upper[j]))
+        excess[j] -= flow[j]
+        misplaced += max(excess[j], 0)
+    excess[k] = flow.sum() - labels.shape[0]
+    return misplaced + max(excess[k], 0)
+
+
+@compiled
+def spread(turned, prices, lower, upper, labels, slack):
+    """Give each tied item to the first of its components that needs items, else the first that has room."""
+    k = prices.shape[0]
+    tied = np.flatnonzero(slack == 0)
+    counts = np.zeros(k, dtype=np.int64)
+    for i in range(labels.shape[0]):
+        counts[labels[i]] += slack[i] != 0
+    least, waiting = np.empty(tied.shape[0]), np.ones(tied.shape[0], dtype=np.bool_)
+    for at in range(tied.shape[0]):
+        least[at] = turned[labels[tied[at]], tied[at]] + prices[labels[tied[at]]]
+    for turn in range(2):
+        for j in range(k):
+            need = (upper[j] if prices[j] > 0 else lower[j]) - counts[j]
+            spare = upper[j] - max(lower[j], counts[j]) if prices[j] == 0 else 0
+            room = need if turn == 0 else spare
+            for at in range(tied.shape[0]):
+                if room > 0 and waiting[at] and turned[j, tied[at]] + prices[j] == least[at]:
+                    labels[tied[at]], waiting[at] = j, False
+                    room -= 1
+
+
+@compiled
+def surveyed(turned, prices, lower, upper, labels, runner, slack, flow, excess):
+    """Each item where cost and price are least, tied ones where there is room; flow and excess as those of ``imbalance``."""
+    two_cheapest(turned, prices, labels, runner, slack)
+    if 0 < imbalance(prices, labels, lower, upper, flow, excess) < 2 * np.count_nonzero(slack == 0):
+        spread(turned, prices, lower, upper, labels, slack)
+        imbalance(prices, labels, lower, upper, flow, excess)
+
+
+@compiled
 def nearest_slacks(labels, runner, slack, size, count, reach):
     """Of the items between every two components, (k, k) with the lower one first: how many up to ``size``, and the most slack of those."""
     k = count.shape[0]
@@ -253,3 +311,14 @@ def repair(costs, labels, weight, flow, lower, upper, excess, first, after, befo
         size = walk(n_rounds, rounds, sink, graph, path)
         push(costs, path[:size], labels, weight, flow, lower, upper, excess, first, after, before)
     return False
+
+
+@compiled
+def prices_near(weight, flow, lower, upper, prices):
+    """Prices that agree with all lengths of the residual graph, as near to the given ones as they allow."""
+    nodes = prices.shape[0] + 1
+    graph, rounds, dist = np.empty((nodes, nodes)), np.empty((nodes, nodes), dtype=np.int64), np.zeros(nodes)
+    dist[:-1] = -prices
+    residual(weight, flow, lower, upper, graph)
+    relax(graph, dist, rounds)
+    return dist[-1] - dist[:-1]

@@ -163,6 +163,10 @@ def _rehearsals(n_items: int) -> list[int]:
 
 
 def _better_of(assigner: Bounded, starts: list[Start], max_passes: int) -> Partition:
-    """Where the best of some centres and prices leads."""
-    ends = (assigner.alternate(*start, max_passes=max_passes) for start in starts)
-    return min((end for end in ends if end is not None), key=lambda end: end.cost)
+    """Where the best of some centres and prices leads; what will clearly end above another is given up."""
+    found: list[Partition] = []
+    for start in starts:
+        bound = min((end.cost for end in found), default=np.inf)
+        end = assigner.alternate(*start, bound=bound, max_passes=max_passes)
+        found += [] if end is None else [end]
+    return min(found, key=lambda end: end.cost)
