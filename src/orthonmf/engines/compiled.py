@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -114,6 +115,58 @@ class _Given:
         mass, sizes, cost, room = np.zeros(n_centers), np.zeros(n_centers, dtype=np.intp), np.zeros(n_centers), self.centers.room()
         kernels.labelled(values, numbers, *self.centers.read, columns["labels"], mass, sizes, cost, *room)
         return Found(HardStats(len(numbers[0]), mass, sizes, cost, self.centers.settled(values, *room), 0))
+
+
+class _Led:
+    """Nearest centres of items in CSR form, found anew where those of the last pass may no longer be it, and the sums that they make.
+
+    Attributes
+    ----------
+    reads : ndarray of shape (k, n_coordinates)
+        The centres.
+    """
+
+    def __init__(self, work: Nearest, frame: Distortion, dtype: Any) -> None:
+        self.labelled, self.frame, self.reads = work.labelled, frame, work.centers
+        self.centers, self.given = _Centers(frame, work.centers, dtype), _Given(Labelled(work.centers), frame, dtype)
+        self.far = float(np.linalg.norm(frame.ref) + np.linalg.norm(work.centers, axis=1).max())
+        self._moved: tuple[Any, Array] = None, np.zeros(len(work.centers))
+
+    def follows(self, before: _Leads | None) -> _Leads | None:
+        """What was found of items before, if that was in the same frame and of as many centres."""
+        if before is None or before.frame is not self.frame or before.centers.shape != self.reads.shape:
+            return None
+        return before
+
+    def moved(self, centers: Array) -> Array:
+        """How far every centre is from where it was: for all runs of items the same."""
+        last, moved = self._moved
+        if last is not centers:
+            moved = np.linalg.norm(self.reads - centers, axis=1)
+            self._moved = centers, moved
+        return moved
+
+    def __call__(self, values: Any, numbers: Numbers, columns: Columns, before: _Leads | None) -> tuple[Found, _Leads]:
+        before, n_items = self.follows(before), len(numbers[0])
+        moved = np.zeros(len(self.reads)) if before is None else self.moved(before.centers)
+        labels = np.full(n_items, -1) if before is None else before.labels.astype(np.intp)
+        lead = np.zeros(n_items) if before is None else before.lead.copy()
+        (_, scaled), centers = self.centers.read
+        kernels.led(*values, numbers, scaled, centers, moved, self.far, labels, lead)
+        changed = int(np.count_nonzero(labels != columns["labels"])) if self.labelled else n_items
+        stats = self.given(values, numbers, {"labels": labels}).total
+        leads = _Leads(self.frame, self.reads, labels.astype(np.int32), lead)
+        return Found(replace(stats, changed=changed), {"labels": labels}), leads
+
+
+@dataclass(frozen=True)
+class _Leads:
+    """The nearest of some centres in a frame, for every item of a run, and by how much it leads."""
+
+    frame: Distortion
+    centers: Array
+    labels: Labels
+    lead: Array
 
 
 class _Soft:
@@ -392,12 +445,29 @@ class CompiledSparseEngine(_Compiled, SparseEngine):
     """As ``SparseEngine``; passes that have a kernel, for losses that it knows, run compiled."""
 
     def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
+        if type(work) is Nearest and type(frame) in NUMBERS:
+            return self._led(cast(Distortion, frame), work, columns or {})
         if type(work) not in RAW_KERNELS:
             return super().stream(frame, work, columns)
         kernel = RAW_KERNELS[type(work)](work)
 
         def part(where: slice) -> Found:
             found: Found = kernel(*self._values(where), block_weight(self, where))
+            return found
+
+        self.count_pass(frame)
+        return zip(self._runs, self.team.map(part, self._runs), strict=True)
+
+    def _led(self, frame: Distortion, work: Nearest, columns: Columns) -> Iterator[tuple[slice, Found]]:
+        """One pass for the nearest centres, which begins with those of the last one."""
+        kernel = _Led(work, frame, self.dtype)
+
+        def part(where: slice) -> Found:
+            values, scale = self._values(where)
+            read = {name: self._column(columns, name, where) for name in work.reads}
+            found, leads = kernel(values, self._numbers(frame, where, values, scale), read, self._kept.get((None, ~where.start)))
+            if self.lasting:
+                self._kept[None, ~where.start] = leads
             return found
 
         self.count_pass(frame)
