@@ -24,7 +24,7 @@ from orthonmf.passes.samples import Shares
 from orthonmf.passes.several import NearestInEach
 from orthonmf.passes.soft import Gibbs
 from orthonmf.passes.state import State
-from orthonmf.passes.swaps import Sides
+from orthonmf.passes.swaps import Sides, Swaps
 
 SCALINGS = ("item", "none")
 N_ITEMS, N_COMPONENTS = 700, 5
@@ -60,6 +60,7 @@ def works(frame, engine):
     several = np.stack([centers, chosen(frame, engine, N_COMPONENTS, 50), chosen(frame, engine, N_COMPONENTS, 90)])
     stats = engine.run(frame, Labelled(centers), {"labels": labels}).total
     mass, cost = stats.mass, stats.cost
+    away = engine.run(frame, OwnAndOther(centers), {"labels": labels}).columns
     state = State(3.0, centers, np.log(np.arange(1.0, 6.0) / 15))
     return {
         "nearest": (Nearest(centers), {"labels": labels}),
@@ -77,6 +78,7 @@ def works(frame, engine):
         "moves": (MoveGains(centers, mass, cost, together=False, least=1e-9), {"labels": labels}),
         "moves together": (MoveGains(centers, mass, cost, together=True, least=1e-9), {"labels": labels, "together": mass[labels] / 90}),
         "sides": (Sides(several[:2]), {"labels": labels}),
+        "swaps": (Swaps(several[1], np.array([3, 0, 0, 1, 4]), N_COMPONENTS), {"labels": labels, **away}),
     }
 
 

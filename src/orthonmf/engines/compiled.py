@@ -27,7 +27,7 @@ from ..passes.samples import Shares, ShareSums
 from ..passes.several import EachSums, NearestInEach
 from ..passes.soft import Gibbs
 from ..passes.state import Stats
-from ..passes.swaps import Sides, SideSums
+from ..passes.swaps import Sides, SideSums, SwapCosts, Swaps
 from .base import Engine, Framing, block_weight, multipliers
 from .dense import DenseEngine, DenseRawRows, DenseRows
 from .sparse import SparseEngine, SparseRawRows, SparseRows
@@ -74,10 +74,12 @@ class _Centers:
 
     def settled(self, values: Any, parallel: Array, beside: Array) -> Array:
         """The sums of the items' coordinates; from those of items that were not formed, what the reference adds up to is subtracted."""
-        if isinstance(values, tuple):
-            width = len(self.frame.ref)
-            kernels.settled(beside.reshape(-1, width), parallel.ravel(), self.frame.ref)
-        return np.concatenate([parallel[..., None], beside], axis=-1) if self.frame.scaled else beside
+        if not isinstance(values, tuple):
+            return np.concatenate([parallel[..., None], beside], axis=-1) if self.frame.scaled else beside
+        found = np.empty(self.shape) if self.frame.scaled else beside
+        flat, whole = beside.reshape(-1, len(self.frame.ref)), found.reshape(-1, self.shape[-1])
+        kernels.settled(flat, parallel.ravel(), self.frame.ref, whole)
+        return found
 
 
 class _Hard:
@@ -129,7 +131,8 @@ class _Led:
     def __init__(self, work: Nearest, frame: Distortion, dtype: Any) -> None:
         self.labelled, self.frame, self.reads = work.labelled, frame, work.centers
         self.centers, self.given = _Centers(frame, work.centers, dtype), _Given(Labelled(work.centers), frame, dtype)
-        self.far = float(np.linalg.norm(frame.ref) + np.linalg.norm(work.centers, axis=1).max())
+        _, (cosine, _, rest_sq, _) = self.centers.read
+        self.far = float(np.linalg.norm(frame.ref) + np.sqrt((cosine**2 + rest_sq).max()))
         self._moved: tuple[Any, Array] = None, np.zeros(len(work.centers))
 
     def follows(self, before: _Leads | None) -> _Leads | None:
@@ -142,7 +145,8 @@ class _Led:
         """How far every centre is from where it was: for all runs of items the same."""
         last, moved = self._moved
         if last is not centers:
-            moved = np.linalg.norm(self.reads - centers, axis=1)
+            step = self.reads - centers
+            moved = np.sqrt(np.einsum("ij,ij->i", step, step))
             self._moved = centers, moved
         return moved
 
@@ -275,6 +279,20 @@ class _Sides:
         return Found(SideSums(len(numbers[0]), mass, cost, self.centers.settled(values, *room)))
 
 
+class _Swaps:
+    """What swaps cost before anything adapts."""
+
+    def __init__(self, work: Swaps, frame: Distortion, dtype: Any) -> None:
+        self.work, self.centers = work, _Centers(frame, work.centers, dtype)
+
+    def __call__(self, values: Any, numbers: Numbers, columns: Columns) -> Found:
+        n_places = len(self.work.home)
+        bare, (gain, stir) = np.zeros((n_places, self.work.n_components)), np.zeros((2, n_places))
+        read = columns["labels"], columns["own"], columns["second"]
+        kernels.swaps(values, numbers, *self.centers.read, *read, self.work.home, bare, gain, stir)
+        return Found(SwapCosts(len(numbers[0]), bare - gain[:, None], gain, stir))
+
+
 KERNELS: dict[type, Any] = {
     Nearest: _Hard,
     Labelled: _Given,
@@ -287,6 +305,7 @@ KERNELS: dict[type, Any] = {
     Margins: _Margins,
     MoveGains: _Moves,
     Sides: _Sides,
+    Swaps: _Swaps,
 }
 
 
@@ -314,7 +333,7 @@ class _Subspace(_Coordinates):
         sums, total = np.zeros(self.beside.shape, np.float32), np.zeros(self.beside.shape[1])
         kernels.spread_back(*values, scale, weight, self.inner(values, scale), sums, total)
         turned = sums.T.astype(np.float64, order="C")
-        kernels.settled(turned, total, self.about)
+        kernels.settled(turned, total, self.about, turned)
         return Found(Sums(len(weight), turned))
 
 
@@ -357,7 +376,7 @@ class _CompiledSparseRows(SparseRows):
     def _sums_of_few(self, weights: Array, along: Array) -> Array:
         sums = np.zeros((len(weights), self.matrix.shape[1]))
         kernels.sums_of_few(*_csr(self.matrix), weights.astype(np.float64, order="C"), sums)
-        kernels.settled(sums, along.astype(np.float64), self.ref)
+        kernels.settled(sums, along.astype(np.float64), self.ref, sums)
         return sums
 
 
@@ -368,7 +387,8 @@ class _CompiledSparseRawRows(SparseRawRows):
 
     def _stored_residual(self, scale: Array, labels: Labels, components: Array) -> tuple[Array, Array]:
         stored, covered = np.empty((2, len(self)))
-        kernels.stored_residuals(*_csr(self.matrix), scale.astype(np.float64), labels, components.astype(np.float64), stored, covered)
+        exact = scale.astype(np.float64), labels, components.astype(np.float64, copy=False)
+        kernels.stored_residuals(*_csr(self.matrix), *exact, stored, covered)
         return stored, covered
 
 

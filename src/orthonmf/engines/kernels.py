@@ -256,6 +256,22 @@ def _buffers(values, n_items, n_dims, n_centers):
     return csr if isinstance(values, types.BaseTuple) else dense
 
 
+def at_once(values, n_items, vectors):
+    """How many items are looked at before they are added to sums, and room for them in their frame: all where none are formed."""
+
+
+@overload(at_once, jit_options=OPTIONS)
+def _at_once(values, n_items, vectors):
+    def dense(values, n_items, vectors):
+        tile = tile_size(n_items, vectors.shape[-1])
+        return tile, np.empty((tile, vectors.shape[-1]), vectors.dtype)
+
+    def csr(values, n_items, vectors):
+        return n_items, np.empty((0, 0))
+
+    return csr if isinstance(values, types.BaseTuple) else dense
+
+
 def multiplied(values, few, numbers, frame, centers, rest, products):
     """What a few items have in common with the centres beside the reference: (n_few, k). Items of an array are framed on the way."""
 
@@ -452,6 +468,8 @@ def sums_of_few(data, indices, indptr, weights, sums):
 def stored_residuals(data, indices, indptr, scale, labels, components, stored, covered):
     """Over the stored entries of items in CSR form, ‖x − scale · component‖² and ‖component‖² of every item."""
     for i in range(scale.shape[0]):
+        if i + 1 < scale.shape[0]:
+            ask_for_entries(components, labels[i + 1], indices, indptr[i + 1], indptr[i + 2])
         rest = size = 0.0
         for at in range(indptr[i], indptr[i + 1]):
             value = components[labels[i], indices[at]]
@@ -462,11 +480,14 @@ def stored_residuals(data, indices, indptr, scale, labels, components, stored, c
 
 
 @compiled
-def settled(sums, parallel, ref):
-    """Subtract from sums of items that were not formed what the reference adds up to."""
+def settled(sums, parallel, ref, found):
+    """Sums of items that were not formed, less what the reference adds up to; after those along it, where there is a place for them."""
+    first = found.shape[1] - ref.shape[0]
     for j in range(sums.shape[0]):
+        if first:
+            found[j, 0] = parallel[j]
         for d in range(sums.shape[1]):
-            sums[j, d] -= parallel[j] * ref[d]
+            found[j, first + d] = sums[j, d] - parallel[j] * ref[d]
 
 
 @compiled
@@ -561,9 +582,9 @@ def labelled(values, numbers, frame, centers, labels, mass, sizes, cost, paralle
     """Sums of the items by the component that each has; ``centers`` as for ``hard``, but beside the reference (k, n_dims)."""
     along, sq, weight = numbers[1], numbers[2], numbers[3]
     (ref, scaled), (cosine, beside, rest_sq, offset) = frame, centers
-    n_items, n_dims = along.shape[0], ref.shape[0]
-    tile = tile_size(n_items, n_dims)
-    rest, inner, shares = np.empty((tile, n_dims), beside.dtype), np.empty(tile), np.empty(tile)
+    n_items = along.shape[0]
+    tile, rest = at_once(values, n_items, beside)
+    inner, shares = np.empty(tile), np.empty(tile)
     for start in range(0, n_items, tile):
         few = slice(start, min(start + tile, n_items))
         own_products(values, few, numbers, ref, rest, beside, labels[few], offset, inner)
@@ -712,6 +733,24 @@ def moves(values, numbers, frame, centers, labels, moving, mass, cost, gain, goa
 
 
 @compiled
+def swaps(values, numbers, frame, centers, labels, own, second, home, bare, gain, stir):
+    """What opening a component at each of some places changes, as ``Swaps``: in all, where each other one is closed, and alone."""
+    weight, n_items = numbers[3], numbers[0].shape[0]
+    rest, room = buffers(values, n_items, frame[0].shape[0], centers[0].shape[0])
+    for start in range(0, n_items, rest.shape[0]):
+        few = slice(start, min(start + rest.shape[0], n_items))
+        _, distance = measured(values, few, numbers, frame, centers, rest, room)
+        for p in range(distance.shape[0]):
+            for i in range(start, few.stop):
+                away, j = max(distance[p, i - start], 0), labels[i]
+                kept = min(away, own[i])
+                less = weight[i] * (own[i] - kept)
+                gain[p] += less
+                stir[p] += weight[i] * max(away - second[i], 0) if j == home[p] else less
+                bare[p, j] += weight[i] * (min(away, second[i]) - kept)
+
+
+@compiled
 def exponentials(logits, j, count, top, total):
     """e^(logit − top) in the place of a row of logits, none of which is above ``top``; they are added to the total."""
     for i in range(count):
@@ -788,8 +827,8 @@ def sides(values, numbers, frame, centers, labels, mass, cost, parallel, sums):
     along, sq, weight = numbers[1], numbers[2], numbers[3]
     (ref, scaled), (cosine, halves, rest_sq, offset) = frame, centers
     n_items, k, n_dims = along.shape[0], halves.shape[1], ref.shape[0]
-    tile = tile_size(n_items, n_dims)
-    rest, inner, distance = np.empty((tile, n_dims), halves.dtype), np.empty((2, tile)), np.empty(2)
+    tile, rest = at_once(values, n_items, halves)
+    inner, distance = np.empty((2, tile)), np.empty(2)
     rows, shares = np.empty(tile, np.intp), np.empty(tile)
     for start in range(0, n_items, tile):
         few = slice(start, min(start + tile, n_items))
