@@ -1,13 +1,12 @@
 """Wide data and many components: sparse documents, tf-idf of docstrings, 300 components; seconds and errors beside k-means.
 
 Run ``python -m benchmarks wide [--parts documents docstrings many large]`` on a quiet machine (two minutes; large, ten more, is left out
-unless it is asked for). Documents: 30 000 counts of 20 000
-words, 1.2 million entries, 50 topics. Docstrings: those of the functions and classes of five installed packages, 1507 of them, tf-idf of
-2065 words, 20 components; as a sparse matrix and as an array. Many: 100 000 items of 64 float32 features in 300 groups.
-Large: 500 000 counts of 50 000 words, 41 million entries, 50 topics. Ours is the
-median of three fits after a first one, k-means that of seeds 0 to 4, on the same form of the items. Errors are relative, of the best
-centres for the labels that were found: of means, and of lines. ``--processor`` counts seconds of the processor, which
-others on the machine disturb less.
+unless it is asked for). Documents: 30 000 counts of 20 000 words, 1.2 million entries, 50 topics. Docstrings: those of the functions and
+classes of five installed packages, 1507 of them, tf-idf of 2065 words, 20 components; as a sparse matrix and as an array. Many: 100 000
+items of 64 float32 features in 300 groups. Large: 500 000 counts of 50 000 words, 41 million entries, 50 topics. Ours is the median of
+three fits after a first one, k-means that of seeds 0 to 4, on the same form of the items. Errors are relative, of the best centres for
+the labels that were found: of means, and of lines. ``--processor`` counts seconds of the processor, which others on the machine disturb
+less.
 """
 
 from __future__ import annotations

@@ -119,17 +119,24 @@ class _Given:
         return Found(HardStats(len(numbers[0]), mass, sizes, cost, self.centers.settled(values, *room), 0))
 
 
+@dataclass(frozen=True)
+class _Leads:
+    """The nearest of some centres in a frame, for every item of a run, and by how much it leads: √d to the next less √d to it."""
+
+    frame: Distortion
+    points: Array
+    labels: Labels
+    lead: Array
+
+
 class _Led:
     """Nearest centres of items in CSR form, found anew where those of the last pass may no longer be it, and the sums that they make.
 
-    Attributes
-    ----------
-    reads : ndarray of shape (k, n_coordinates)
-        The centres.
+    Each run of items has its own ``_Leads``, of the last pass that it was seen in.
     """
 
     def __init__(self, work: Nearest, frame: Distortion, dtype: Any) -> None:
-        self.labelled, self.frame, self.reads = work.labelled, frame, work.centers
+        self.labelled, self.frame, self.points = work.labelled, frame, work.centers
         self.centers, self.given = _Centers(frame, work.centers, dtype), _Given(Labelled(work.centers), frame, dtype)
         _, (cosine, _, rest_sq, _) = self.centers.read
         self.far = float(np.linalg.norm(frame.ref) + np.sqrt((cosine**2 + rest_sq).max()))
@@ -137,7 +144,7 @@ class _Led:
 
     def follows(self, before: _Leads | None) -> _Leads | None:
         """What was found of items before, if that was in the same frame and of as many centres."""
-        if before is None or before.frame is not self.frame or before.centers.shape != self.reads.shape:
+        if before is None or before.frame is not self.frame or before.points.shape != self.points.shape:
             return None
         return before
 
@@ -145,32 +152,22 @@ class _Led:
         """How far every centre is from where it was: for all runs of items the same."""
         last, moved = self._moved
         if last is not centers:
-            step = self.reads - centers
+            step = self.points - centers
             moved = np.sqrt(np.einsum("ij,ij->i", step, step))
             self._moved = centers, moved
         return moved
 
     def __call__(self, values: Any, numbers: Numbers, columns: Columns, before: _Leads | None) -> tuple[Found, _Leads]:
         before, n_items = self.follows(before), len(numbers[0])
-        moved = np.zeros(len(self.reads)) if before is None else self.moved(before.centers)
+        moved = np.zeros(len(self.points)) if before is None else self.moved(before.points)
         labels = np.full(n_items, -1) if before is None else before.labels.astype(np.intp)
         lead = np.zeros(n_items) if before is None else before.lead.copy()
         (_, scaled), centers = self.centers.read
         kernels.led(*values, numbers, scaled, centers, moved, self.far, labels, lead)
         changed = int(np.count_nonzero(labels != columns["labels"])) if self.labelled else n_items
         stats = self.given(values, numbers, {"labels": labels}).total
-        leads = _Leads(self.frame, self.reads, labels.astype(np.int32), lead)
+        leads = _Leads(self.frame, self.points, labels.astype(np.int32), lead)
         return Found(replace(stats, changed=changed), {"labels": labels}), leads
-
-
-@dataclass(frozen=True)
-class _Leads:
-    """The nearest of some centres in a frame, for every item of a run, and by how much it leads."""
-
-    frame: Distortion
-    centers: Array
-    labels: Labels
-    lead: Array
 
 
 class _Soft:
