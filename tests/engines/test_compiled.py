@@ -134,6 +134,14 @@ def test_labels_that_are_followed_are_those_found_afresh(scaling, seed):
             assert_array_equal(getattr(one.total, name), getattr(other.total, name), err_msg=name)
 
 
+def test_a_copy_follows_nothing():
+    _, followed = sparse_engines()
+    frame = REGISTRY["frobenius", "item"].of(followed)
+    followed.run(frame, Nearest(chosen(frame, followed, N_COMPONENTS, 20), labelled=False))
+    assert followed._leads
+    assert not reweighted(followed, None)._leads
+
+
 @pytest.mark.parametrize("scaling", SCALINGS)
 def test_what_is_followed_is_forgotten_in_another_frame_and_of_more_centres(scaling):
     _, followed = sparse_engines()

@@ -31,6 +31,7 @@ from ..passes.swaps import Sides, SideSums, SwapCosts, Swaps
 from .base import Engine, Framing, block_weight, multipliers
 from .dense import DenseEngine, DenseRawRows, DenseRows
 from .sparse import SparseEngine, SparseRawRows, SparseRows
+from .threads import ThreadTeam
 
 try:
     from . import kernels
@@ -461,6 +462,13 @@ class CompiledEngine(_Compiled, DenseEngine):
 class CompiledSparseEngine(_Compiled, SparseEngine):
     """As ``SparseEngine``; passes that have a kernel, for losses that it knows, run compiled."""
 
+    def __init__(self, matrix: Any, weight: Array | None = None, *, shift: int = 0, team: ThreadTeam) -> None:
+        super().__init__(matrix, weight, shift=shift, team=team)
+        self._leads: dict[int, _Leads] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_leads": {}}  # a copy finds its own; nor are centres remembered with every chunk of another machine
+
     def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
         if type(work) is Nearest and type(frame) in NUMBERS:
             return self._led(cast(Distortion, frame), work, columns or {})
@@ -482,9 +490,9 @@ class CompiledSparseEngine(_Compiled, SparseEngine):
         def part(where: slice) -> Found:
             values, scale = self._values(where)
             read = {name: self._column(columns, name, where) for name in work.reads}
-            found, leads = kernel(values, self._numbers(frame, where, values, scale), read, self._kept.get((None, ~where.start)))
+            found, leads = kernel(values, self._numbers(frame, where, values, scale), read, self._leads.get(where.start))
             if self.lasting:
-                self._kept[None, ~where.start] = leads
+                self._leads[where.start] = leads
             return found
 
         self.count_pass(frame)
