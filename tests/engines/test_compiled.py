@@ -25,7 +25,7 @@ from orthonmf.passes.samples import Shares
 from orthonmf.passes.several import NearestInEach
 from orthonmf.passes.soft import Gibbs
 from orthonmf.passes.state import State
-from orthonmf.passes.swaps import Sides
+from orthonmf.passes.swaps import Sides, Swaps
 
 SCALINGS = ("item", "none")
 N_ITEMS, N_COMPONENTS = 700, 5
@@ -61,6 +61,7 @@ def works(frame, engine):
     several = np.stack([centers, chosen(frame, engine, N_COMPONENTS, 50), chosen(frame, engine, N_COMPONENTS, 90)])
     stats = engine.run(frame, Labelled(centers), {"labels": labels}).total
     mass, cost = stats.mass, stats.cost
+    away = engine.run(frame, OwnAndOther(centers), {"labels": labels}).columns
     state = State(3.0, centers, np.log(np.arange(1.0, 6.0) / 15))
     return {
         "nearest": (Nearest(centers), {"labels": labels}),
@@ -80,6 +81,7 @@ def works(frame, engine):
         "moves": (MoveGains(centers, mass, cost, together=False, least=1e-9), {"labels": labels}),
         "moves together": (MoveGains(centers, mass, cost, together=True, least=1e-9), {"labels": labels, "together": mass[labels] / 90}),
         "sides": (Sides(several[:2]), {"labels": labels}),
+        "swaps": (Swaps(several[1], np.array([3, 0, 0, 1, 4]), N_COMPONENTS), {"labels": labels, **away}),
     }
 
 
@@ -113,6 +115,48 @@ def sparse_engines(dtype=np.float64):
     X, weight = groups(30, dtype=dtype)
     matrix = sp.csr_array(np.where(np.random.default_rng(5).random(X.shape) < 0.5, X, 0))
     return (kind(matrix, weight, shift=-2, team=ThreadTeam(1)) for kind in (SparseEngine, CompiledSparseEngine))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_labels_that_are_followed_are_those_found_afresh(scaling, seed):
+    _, followed = sparse_engines()
+    frame, rng = REGISTRY["frobenius", scaling].of(followed), np.random.default_rng(seed)
+    centers = chosen(frame, followed, N_COMPONENTS, 20)
+    centers[-1] = centers[0]  # the first of equal ones is the nearest
+    labels = np.zeros(N_ITEMS, dtype=np.intp)
+    for step in (0.0, 1e-9, 1e-3, 0.1, 3.0, 1e-2, 0.0):
+        some = rng.random((N_COMPONENTS, 1)) < 0.7
+        centers = centers + some * step * rng.standard_normal(centers.shape) / np.sqrt(centers.shape[1])
+        centers = frame.retract(centers) if frame.scaled else centers
+        _, afresh = sparse_engines()
+        one, other = (engine.run(frame, Nearest(centers), {"labels": labels}) for engine in (followed, afresh))
+        labels = other.columns["labels"]
+        assert_array_equal(one.columns["labels"], labels)
+        for name in one.total.__dataclass_fields__:
+            assert_array_equal(getattr(one.total, name), getattr(other.total, name), err_msg=name)
+
+
+def test_a_copy_follows_nothing():
+    _, followed = sparse_engines()
+    frame = REGISTRY["frobenius", "item"].of(followed)
+    followed.run(frame, Nearest(chosen(frame, followed, N_COMPONENTS, 20), labelled=False))
+    assert followed._leads
+    assert not reweighted(followed, None)._leads
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_what_is_followed_is_forgotten_in_another_frame_and_of_more_centres(scaling):
+    _, followed = sparse_engines()
+    frame = REGISTRY["frobenius", scaling].of(followed)
+    other = type(frame)(frame.to_data(chosen(frame, followed, 1))[0])
+    cases = [(one, n_centers) for one in (frame, other) for n_centers in (4, 5)]
+    for each, n_centers in cases:
+        centers = chosen(each, followed, n_centers, 20)
+        _, afresh = sparse_engines()
+        one, two = (engine.run(each, Nearest(centers, labelled=False)) for engine in (followed, afresh))
+        assert_array_equal(one.columns["labels"], two.columns["labels"])
+        assert_array_equal(one.total.sums, two.total.sums)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

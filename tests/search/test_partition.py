@@ -24,6 +24,8 @@ from orthonmf.search.partition import (
     labelled_pass,
     nearest_pass,
     refilled,
+    sharpened,
+    steps,
 )
 
 ROUNDING = 1e-10  # of the cost; centres are at rest when it falls by less than 1e-11
@@ -126,6 +128,35 @@ class TestAlternation:
         # A hundred power steps on items without a line in common leave one part in 1e6.
         best = partition_cost(X, labels, scaling, weight)
         assert best * (1 - ROUNDING) <= found.cost <= best * (1 + (1e-6 if scaling == "item" else ROUNDING))
+
+
+@pytest.mark.parametrize("seed", range(3))
+class TestSharpening:
+    """Centres come to rest for labels that stay what they are."""
+
+    def sharp(self, seed, scaling):
+        _, _, engine, distortion, centers = random_case(seed, scaling, n=400)
+        part = alternate(engine, distortion, centers, max_passes=3)
+        before = engine.passes
+        found = sharpened(engine, distortion, part)
+        return (
+            engine,
+            distortion,
+            Partition(part.labels, found, labelled_pass(engine, distortion, found, part.labels)),
+            engine.passes - before,
+        )
+
+    def test_to_rounding(self, scaling, seed):
+        _, distortion, found, _ = self.sharp(seed, scaling)
+        assert_allclose(distortion.center(found.stats.sums, found.stats.mass), found.centers, atol=1e-15)
+
+    def test_of_many_items_until_a_step_gains_nothing(self, scaling, seed, monkeypatch):
+        *_, exact, passes = self.sharp(seed, scaling)
+        monkeypatch.setattr(partition, "BUDGET", replace(BUDGET, many_items=0))
+        engine, distortion, found, fewer = self.sharp(seed, scaling)
+        assert fewer <= passes - (scaling == "item")
+        assert steps(engine, distortion, found).max() <= BUDGET.still
+        assert exact.cost * (1 - ROUNDING) <= found.cost <= exact.cost * (1 + BUDGET.still**2)
 
 
 class TestMomentum:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -27,10 +28,11 @@ from ..passes.samples import Shares, ShareSums
 from ..passes.several import EachSums, NearestInEach
 from ..passes.soft import Gibbs
 from ..passes.state import Stats
-from ..passes.swaps import Sides, SideSums
+from ..passes.swaps import Sides, SideSums, SwapCosts, Swaps
 from .base import Engine, Framing, block_weight, multipliers
 from .dense import DenseEngine, DenseRawRows, DenseRows
 from .sparse import SparseEngine, SparseRawRows, SparseRows
+from .threads import ThreadTeam
 
 try:
     from . import kernels
@@ -74,10 +76,12 @@ class _Centers:
 
     def settled(self, values: Any, parallel: Array, beside: Array) -> Array:
         """The sums of the items' coordinates; from those of items that were not formed, what the reference adds up to is subtracted."""
-        if isinstance(values, tuple):
-            width = len(self.frame.ref)
-            kernels.settled(beside.reshape(-1, width), parallel.ravel(), self.frame.ref)
-        return np.concatenate([parallel[..., None], beside], axis=-1) if self.frame.scaled else beside
+        if not isinstance(values, tuple):
+            return np.concatenate([parallel[..., None], beside], axis=-1) if self.frame.scaled else beside
+        found = np.empty(self.shape) if self.frame.scaled else beside
+        flat, whole = beside.reshape(-1, len(self.frame.ref)), found.reshape(-1, self.shape[-1])
+        kernels.settled(flat, parallel.ravel(), self.frame.ref, whole)
+        return found
 
 
 class _Hard:
@@ -115,6 +119,57 @@ class _Given:
         mass, sizes, cost, room = np.zeros(n_centers), np.zeros(n_centers, dtype=np.intp), np.zeros(n_centers), self.centers.room()
         kernels.labelled(values, numbers, *self.centers.read, columns["labels"], mass, sizes, cost, *room)
         return Found(HardStats(len(numbers[0]), mass, sizes, cost, self.centers.settled(values, *room), 0))
+
+
+@dataclass(frozen=True)
+class _Leads:
+    """The nearest of some centres in a frame, for every item of a run, and by how much it leads: √d to the next less √d to it."""
+
+    frame: Distortion
+    points: Array
+    labels: Labels
+    lead: Array
+
+
+class _Led:
+    """Nearest centres of items in CSR form, found anew where those of the last pass may no longer be it, and the sums that they make.
+
+    Each run of items has its own ``_Leads``, of the last pass that it was seen in.
+    """
+
+    def __init__(self, work: Nearest, frame: Distortion, dtype: Any) -> None:
+        self.labelled, self.frame, self.points = work.labelled, frame, work.centers
+        self.centers, self.given = _Centers(frame, work.centers, dtype), _Given(Labelled(work.centers), frame, dtype)
+        _, (cosine, _, rest_sq, _) = self.centers.read
+        self.far = float(np.linalg.norm(frame.ref) + np.sqrt((cosine**2 + rest_sq).max()))
+        self._moved: tuple[Any, Array] = None, np.zeros(len(work.centers))
+
+    def follows(self, before: _Leads | None) -> _Leads | None:
+        """What was found of items before, if that was in the same frame and of as many centres."""
+        if before is None or before.frame is not self.frame or before.points.shape != self.points.shape:
+            return None
+        return before
+
+    def moved(self, centers: Array) -> Array:
+        """How far every centre is from where it was: for all runs of items the same."""
+        last, moved = self._moved
+        if last is not centers:
+            step = self.points - centers
+            moved = np.sqrt(np.einsum("ij,ij->i", step, step))
+            self._moved = centers, moved
+        return moved
+
+    def __call__(self, values: Any, numbers: Numbers, columns: Columns, before: _Leads | None) -> tuple[Found, _Leads]:
+        before, n_items = self.follows(before), len(numbers[0])
+        moved = np.zeros(len(self.points)) if before is None else self.moved(before.points)
+        labels = np.full(n_items, -1) if before is None else before.labels.astype(np.intp)
+        lead = np.zeros(n_items) if before is None else before.lead.copy()
+        (_, scaled), centers = self.centers.read
+        kernels.led(*values, numbers, scaled, centers, moved, self.far, labels, lead)
+        changed = int(np.count_nonzero(labels != columns["labels"])) if self.labelled else n_items
+        stats = self.given(values, numbers, {"labels": labels}).total
+        leads = _Leads(self.frame, self.points, labels.astype(np.int32), lead)
+        return Found(replace(stats, changed=changed), {"labels": labels}), leads
 
 
 class _Soft:
@@ -234,6 +289,20 @@ class _Sides:
         return Found(SideSums(len(numbers[0]), mass, cost, self.centers.settled(values, *room)))
 
 
+class _Swaps:
+    """What swaps cost before anything adapts."""
+
+    def __init__(self, work: Swaps, frame: Distortion, dtype: Any) -> None:
+        self.work, self.centers = work, _Centers(frame, work.centers, dtype)
+
+    def __call__(self, values: Any, numbers: Numbers, columns: Columns) -> Found:
+        n_places = len(self.work.home)
+        bare, (gain, stir) = np.zeros((n_places, self.work.n_components)), np.zeros((2, n_places))
+        read = columns["labels"], columns["own"], columns["second"]
+        kernels.swaps(values, numbers, *self.centers.read, *read, self.work.home, bare, gain, stir)
+        return Found(SwapCosts(len(numbers[0]), bare - gain[:, None], gain, stir))
+
+
 KERNELS: dict[type, Any] = {
     Nearest: _Hard,
     Labelled: _Given,
@@ -248,6 +317,7 @@ KERNELS: dict[type, Any] = {
     Margins: _Margins,
     MoveGains: _Moves,
     Sides: _Sides,
+    Swaps: _Swaps,
 }
 
 
@@ -275,7 +345,7 @@ class _Subspace(_Coordinates):
         sums, total = np.zeros(self.beside.shape, np.float32), np.zeros(self.beside.shape[1])
         kernels.spread_back(*values, scale, weight, self.inner(values, scale), sums, total)
         turned = sums.T.astype(np.float64, order="C")
-        kernels.settled(turned, total, self.about)
+        kernels.settled(turned, total, self.about, turned)
         return Found(Sums(len(weight), turned))
 
 
@@ -318,7 +388,7 @@ class _CompiledSparseRows(SparseRows):
     def _sums_of_few(self, weights: Array, along: Array) -> Array:
         sums = np.zeros((len(weights), self.matrix.shape[1]))
         kernels.sums_of_few(*_csr(self.matrix), weights.astype(np.float64, order="C"), sums)
-        kernels.settled(sums, along.astype(np.float64), self.ref)
+        kernels.settled(sums, along.astype(np.float64), self.ref, sums)
         return sums
 
 
@@ -329,7 +399,8 @@ class _CompiledSparseRawRows(SparseRawRows):
 
     def _stored_residual(self, scale: Array, labels: Labels, components: Array) -> tuple[Array, Array]:
         stored, covered = np.empty((2, len(self)))
-        kernels.stored_residuals(*_csr(self.matrix), scale.astype(np.float64), labels, components.astype(np.float64), stored, covered)
+        exact = scale.astype(np.float64), labels, components.astype(np.float64, copy=False)
+        kernels.stored_residuals(*_csr(self.matrix), *exact, stored, covered)
         return stored, covered
 
 
@@ -405,13 +476,37 @@ class CompiledEngine(_Compiled, DenseEngine):
 class CompiledSparseEngine(_Compiled, SparseEngine):
     """As ``SparseEngine``; passes that have a kernel, for losses that it knows, run compiled."""
 
+    def __init__(self, matrix: Any, weight: Array | None = None, *, shift: int = 0, team: ThreadTeam) -> None:
+        super().__init__(matrix, weight, shift=shift, team=team)
+        self._leads: dict[int, _Leads] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_leads": {}}  # a copy finds its own; nor are centres remembered with every chunk of another machine
+
     def stream(self, frame: Framing | None, work: Pass, columns: Columns | None = None) -> Iterator[tuple[slice, Found]]:
+        if type(work) is Nearest and type(frame) in NUMBERS:
+            return self._led(cast(Distortion, frame), work, columns or {})
         if type(work) not in RAW_KERNELS:
             return super().stream(frame, work, columns)
         kernel = RAW_KERNELS[type(work)](work)
 
         def part(where: slice) -> Found:
             found: Found = kernel(*self._values(where), block_weight(self, where))
+            return found
+
+        self.count_pass(frame)
+        return zip(self._runs, self.team.map(part, self._runs), strict=True)
+
+    def _led(self, frame: Distortion, work: Nearest, columns: Columns) -> Iterator[tuple[slice, Found]]:
+        """One pass for the nearest centres, which begins with those of the last one."""
+        kernel = _Led(work, frame, self.dtype)
+
+        def part(where: slice) -> Found:
+            values, scale = self._values(where)
+            read = {name: self._column(columns, name, where) for name in work.reads}
+            found, leads = kernel(values, self._numbers(frame, where, values, scale), read, self._leads.get(where.start))
+            if self.lasting:
+                self._leads[where.start] = leads
             return found
 
         self.count_pass(frame)

@@ -49,6 +49,8 @@ PER_LOG2, LOG2_HIGH, LOG2_LOW = 1.4426950408889634, 6.93147180369123816490e-01, 
 # Below it e^x is taken for 0.
 LEAST_EXPONENT = -700.0
 TINY = float(np.finfo(float).tiny)
+# A distance errs by as many roundings of its terms as the item stores numbers, and so many more.
+EPSILON, ROUNDINGS = float(np.finfo(float).eps), 64
 
 
 # As in ``scrambled``.
@@ -227,6 +229,16 @@ def ask_for_row(rows, indices, at, last):
             ask_for(rows, indices[at + ENTRIES_AHEAD], offset)
 
 
+@compiled
+def ask_for_entries(rows, j, indices, first, last):
+    """Have the processor fetch what a row has at the stored entries of an item that comes next.
+
+    Of 50 000 words and 50 rows, a product with one row took 5 ns an entry instead of 9, and so did adding to one.
+    """
+    for at in range(first, last):
+        ask_for(rows, j, indices[at] * rows.itemsize)
+
+
 def buffers(values, n_items, n_dims, n_centers):
     """What a tile needs: items in their frame (tile, n_dims), and four rows for products, distances and the items' own numbers."""
 
@@ -240,6 +252,22 @@ def _buffers(values, n_items, n_dims, n_centers):
     def csr(values, n_items, n_dims, n_centers):
         tile = tile_size(n_items, n_centers)
         return np.empty((tile, 0)), np.empty((4, n_centers * tile))
+
+    return csr if isinstance(values, types.BaseTuple) else dense
+
+
+def at_once(values, n_items, vectors):
+    """How many items are looked at before they are added to sums, and room for them in their frame: all where none are formed."""
+
+
+@overload(at_once, jit_options=OPTIONS)
+def _at_once(values, n_items, vectors):
+    def dense(values, n_items, vectors):
+        tile = tile_size(n_items, vectors.shape[-1])
+        return tile, np.empty((tile, vectors.shape[-1]), vectors.dtype)
+
+    def csr(values, n_items, vectors):
+        return n_items, np.empty((0, 0))
 
     return csr if isinstance(values, types.BaseTuple) else dense
 
@@ -286,6 +314,8 @@ def _add_items(values, few, numbers, shares, rows, rest, sums):
         factor = numbers[0]
         for i in range(few.start, few.stop):
             j, share = rows[i - few.start], shares[i - few.start] * factor[i]
+            if i + 1 < few.stop:
+                ask_for_entries(sums, rows[i + 1 - few.start], indices, indptr[i + 1], indptr[i + 2])
             for at in range(indptr[i], indptr[i + 1]):
                 sums[j, indices[at]] += share * data[at]
 
@@ -369,6 +399,8 @@ def _own_products(values, few, numbers, ref, rest, vectors, rows, offset, inner)
         factor, along = numbers[0], numbers[1]
         for i in range(few.start, few.stop):
             j, total = rows[i - few.start], 0.0
+            if i + 1 < few.stop:
+                ask_for_entries(vectors, rows[i + 1 - few.start], indices, indptr[i + 1], indptr[i + 2])
             for at in range(indptr[i], indptr[i + 1]):
                 total += data[at] * vectors[j, indices[at]]
             inner[i - few.start] = total * factor[i] - along[i] * offset[j]
@@ -436,6 +468,8 @@ def sums_of_few(data, indices, indptr, weights, sums):
 def stored_residuals(data, indices, indptr, scale, labels, components, stored, covered):
     """Over the stored entries of items in CSR form, ‖x − scale · component‖² and ‖component‖² of every item."""
     for i in range(scale.shape[0]):
+        if i + 1 < scale.shape[0]:
+            ask_for_entries(components, labels[i + 1], indices, indptr[i + 1], indptr[i + 2])
         rest = size = 0.0
         for at in range(indptr[i], indptr[i + 1]):
             value = components[labels[i], indices[at]]
@@ -446,11 +480,14 @@ def stored_residuals(data, indices, indptr, scale, labels, components, stored, c
 
 
 @compiled
-def settled(sums, parallel, ref):
-    """Subtract from sums of items that were not formed what the reference adds up to."""
+def settled(sums, parallel, ref, found):
+    """Sums of items that were not formed, less what the reference adds up to; after those along it, where there is a place for them."""
+    first = found.shape[1] - ref.shape[0]
     for j in range(sums.shape[0]):
+        if first:
+            found[j, 0] = parallel[j]
         for d in range(sums.shape[1]):
-            sums[j, d] -= parallel[j] * ref[d]
+            found[j, first + d] = sums[j, d] - parallel[j] * ref[d]
 
 
 @compiled
@@ -545,9 +582,9 @@ def labelled(values, numbers, frame, centers, labels, mass, sizes, cost, paralle
     """Sums of the items by the component that each has; ``centers`` as for ``hard``, but beside the reference (k, n_dims)."""
     along, sq, weight = numbers[1], numbers[2], numbers[3]
     (ref, scaled), (cosine, beside, rest_sq, offset) = frame, centers
-    n_items, n_dims = along.shape[0], ref.shape[0]
-    tile = tile_size(n_items, n_dims)
-    rest, inner, shares = np.empty((tile, n_dims), beside.dtype), np.empty(tile), np.empty(tile)
+    n_items = along.shape[0]
+    tile, rest = at_once(values, n_items, beside)
+    inner, shares = np.empty(tile), np.empty(tile)
     for start in range(0, n_items, tile):
         few = slice(start, min(start + tile, n_items))
         own_products(values, few, numbers, ref, rest, beside, labels[few], offset, inner)
@@ -560,6 +597,45 @@ def labelled(values, numbers, frame, centers, labels, mass, sizes, cost, paralle
             shares[i - start] = weight[i] * (common + cosine[j] * along[i]) if scaled else weight[i]
             parallel[j] += shares[i - start] * along[i]
         add_items(values, few, numbers, shares, labels[few], rest, sums)
+
+
+@compiled
+def led(data, indices, indptr, numbers, scaled, centers, moved, far, labels, lead):
+    """The nearest centre of every item in CSR form, the first of equal ones, and by how much it leads: √d to the next less √d to it.
+
+    √d obeys the triangle inequality. So an item that has a label (not −1) keeps it where its lead is more than its centre and the others
+    have ``moved`` (k,) since it was found, and more than rounding may turn: an item and a centre are no farther from 0 than √‖x'‖² and
+    ``far`` together.
+    """
+    factor, along, sq = numbers[0], numbers[1], numbers[2]
+    cosine, beside, rest_sq, offset = centers
+    k, inner, fastest = cosine.shape[0], np.empty(cosine.shape[0]), np.argmax(moved)
+    most, next_most = moved[fastest], 0.0
+    for j in range(k):
+        if j != fastest:
+            next_most = max(next_most, moved[j])
+    for i in range(labels.shape[0]):
+        rounding = (indptr[i + 1] - indptr[i] + ROUNDINGS) * EPSILON
+        if labels[i] >= 0:
+            lead[i] -= moved[labels[i]] + (next_most if labels[i] == fastest else most)
+            if lead[i] > 4 * np.sqrt(rounding) * (np.sqrt(sq[i]) + far):
+                continue
+        inner[:] = 0.0
+        for at in range(indptr[i], indptr[i + 1]):
+            ask_for_row(beside, indices, at, indptr[-1])
+            x, d = data[at], indices[at]
+            for j in range(k):
+                inner[j] += x * beside[d, j]
+        for j in range(k):
+            common = inner[j] * factor[i] - along[i] * offset[j]
+            inner[j] = line_distance(common, along[i], sq[i], cosine[j], rest_sq[j]) if scaled else mean_distance(common, sq[i], rest_sq[j])
+        found, least, second = 0, inner[0], np.inf
+        for j in range(1, k):
+            if inner[j] < least:
+                found, least, second = j, inner[j], least
+            else:
+                second = min(second, inner[j])
+        labels[i], lead[i] = found, np.sqrt(max(second, 0.0)) - np.sqrt(max(least, 0.0))
 
 
 @compiled
@@ -657,6 +733,24 @@ def moves(values, numbers, frame, centers, labels, moving, mass, cost, gain, goa
 
 
 @compiled
+def swaps(values, numbers, frame, centers, labels, own, second, home, bare, gain, stir):
+    """What opening a component at each of some places changes, as ``Swaps``: in all, where each other one is closed, and alone."""
+    weight, n_items = numbers[3], numbers[0].shape[0]
+    rest, room = buffers(values, n_items, frame[0].shape[0], centers[0].shape[0])
+    for start in range(0, n_items, rest.shape[0]):
+        few = slice(start, min(start + rest.shape[0], n_items))
+        _, distance = measured(values, few, numbers, frame, centers, rest, room)
+        for p in range(distance.shape[0]):
+            for i in range(start, few.stop):
+                away, j = max(distance[p, i - start], 0), labels[i]
+                kept = min(away, own[i])
+                less = weight[i] * (own[i] - kept)
+                gain[p] += less
+                stir[p] += weight[i] * max(away - second[i], 0) if j == home[p] else less
+                bare[p, j] += weight[i] * (min(away, second[i]) - kept)
+
+
+@compiled
 def exponentials(logits, j, count, top, total):
     """e^(logit − top) in the place of a row of logits, none of which is above ``top``; they are added to the total."""
     for i in range(count):
@@ -733,8 +827,8 @@ def sides(values, numbers, frame, centers, labels, mass, cost, parallel, sums):
     along, sq, weight = numbers[1], numbers[2], numbers[3]
     (ref, scaled), (cosine, halves, rest_sq, offset) = frame, centers
     n_items, k, n_dims = along.shape[0], halves.shape[1], ref.shape[0]
-    tile = tile_size(n_items, n_dims)
-    rest, inner, distance = np.empty((tile, n_dims), halves.dtype), np.empty((2, tile)), np.empty(2)
+    tile, rest = at_once(values, n_items, halves)
+    inner, distance = np.empty((2, tile)), np.empty(2)
     rows, shares = np.empty(tile, np.intp), np.empty(tile)
     for start in range(0, n_items, tile):
         few = slice(start, min(start + tile, n_items))

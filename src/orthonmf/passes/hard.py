@@ -45,6 +45,17 @@ class HardStats(Additive):
         """Σ ω_i d_i."""
         return float(self.cost.sum())
 
+    def of(self, chosen: Labels) -> HardStats:
+        """Those of some components, which are all that their items have."""
+        sizes = self.sizes[chosen]
+        return HardStats(int(sizes.sum()), self.mass[chosen], sizes, self.cost[chosen], self.sums[chosen], 0)
+
+    def replaced(self, chosen: Labels, others: HardStats) -> HardStats:
+        """With those of some components as others have them."""
+        mass, sizes, cost, sums = self.mass.copy(), self.sizes.copy(), self.cost.copy(), self.sums.copy()
+        mass[chosen], sizes[chosen], cost[chosen], sums[chosen] = others.mass, others.sizes, others.cost, others.sums
+        return HardStats(self.count, mass, sizes, cost, sums, 0)
+
 
 def hard_stats(items: Items, pairs: Pairs, labels: Labels, n_components: int, changed: int = 0) -> HardStats:
     """The sums of one block for given labels, and what pairs every item with the centre of its own."""

@@ -28,7 +28,7 @@ class Direct:
     distortion : Distortion
         The loss in its frame.
     part : Partition
-        With centres at rest to rounding.
+        With centres at rest.
     proven : bool
         Whether no other partition into as many components is as good.
     certain : bool

@@ -146,10 +146,10 @@ def alternate(
 
 def centered(engine: Engine, distortion: Distortion, labels: Any, centers: Array, *, max_passes: int = 100) -> Partition:
     """The best centres for given labels."""
-    before = np.inf
+    before, large = np.inf, many(engine)
     for _ in range(max_passes):
         stats = labelled_pass(engine, distortion, centers, labels)
-        if before - stats.total <= FALL_TOL * stats.total:
+        if before - stats.total <= FALL_TOL * stats.total or (large and _still(engine, distortion, Partition(labels, centers, stats))):
             break
         before = stats.total
         centers = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
@@ -169,20 +169,25 @@ def steps(engine: Engine, distortion: Distortion, part: Partition) -> Array:
     return np.where((step > rounding) & (part.stats.mass > 0), relative, 0.0)
 
 
+def _still(engine: Engine, distortion: Distortion, part: Partition) -> bool:
+    """Whether of many items one more step would gain nothing that is worth its pass over all of them."""
+    return bool(steps(engine, distortion, part).max() <= BUDGET.still)
+
+
 def sharpened(engine: Engine, distortion: Distortion, part: Partition) -> Array:
-    """The centres of a partition at rest to rounding, for its labels: an alternation stops when the cost no longer falls."""
-    centers, stats, before = part.centers, part.stats, np.inf
-    rounding = float(np.finfo(engine.dtype).eps) / 4 * float(np.abs(centers).max())
+    """The centres of a partition at rest for its labels, of few items to rounding: an alternation stops when the cost no longer falls."""
+    before, large = np.inf, many(engine)
+    rounding = float(np.finfo(engine.dtype).eps) / 4 * float(np.abs(part.centers).max())
     for _ in range(BUDGET.sharpening_passes):
-        moved = distortion.center(stats.sums, np.maximum(stats.mass, np.finfo(float).tiny))
-        step = float(np.abs(moved - centers).max())
+        moved = distortion.center(part.stats.sums, np.maximum(part.stats.mass, np.finfo(float).tiny))
+        step = float(np.abs(moved - part.centers).max())
         if step >= before:
             break
-        centers, before = moved, step
-        if step <= rounding:
-            break
-        stats = labelled_pass(engine, distortion, centers, part.labels)
-    return centers
+        if step <= rounding or (large and _still(engine, distortion, part)):
+            return moved
+        before, stats = step, labelled_pass(engine, distortion, moved, part.labels)
+        part = replace(part, centers=moved, stats=stats)
+    return part.centers
 
 
 @dataclass(frozen=True)

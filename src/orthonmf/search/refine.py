@@ -275,7 +275,7 @@ def _locally_swapped(trials: _Trials, best: Partition, places: Places, swaps: It
     engine, distortion = trials.engine, trials.distortion
     near = np.argsort(_merging(distortion, best), axis=1, kind="stable")[:, : BUDGET.neighbours]
     touched = np.zeros(best.n_components, dtype=bool)
-    labels, centers = best.labels.copy(), best.centers.copy()
+    labels, centers, stats = best.labels.copy(), best.centers.copy(), best.stats
     for swap in swaps:
         # A gain may have changed what this swap was ranked by.
         ends = np.unique([swap.closed, places.home[swap.place]])
@@ -286,13 +286,14 @@ def _locally_swapped(trials: _Trials, best: Partition, places: Places, swaps: It
         chosen = np.union1d(ends, near[ends])
         items = np.flatnonzero(np.isin(labels, chosen))
         part = engine.select(items)
-        here = centered(part, distortion, np.searchsorted(chosen, labels[items]), centers[chosen])
+        here = Partition(np.searchsorted(chosen, labels[items]), centers[chosen], stats.of(chosen))
         moved = centers[chosen]
         moved[np.searchsorted(chosen, swap.closed)] = places.centers[swap.place]
         margin = min(BUDGET.nearly, BUDGET.nearly_items * len(chosen) / len(items))
         found = _Trials(part, distortion, Free(part, distortion), worth=trials.worth, tells=False).first_gain(here, iter([moved]), margin)
         if found is not None:
             labels[items], centers[chosen], touched[ends] = chosen[found.labels], found.centers, True
+            stats = stats.replaced(chosen, found.stats)
     if not touched.any():
         return None
     found = trials.assigner.alternate(centers)
