@@ -39,7 +39,7 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
     if not path.parent.is_dir():
         raise FileAccessError(f"{str(path)!r} cannot be written: there is no folder {str(path.parent)!r}; make it first.")
     if path.is_dir():
-        raise FileAccessError(f"{str(path)!r} cannot be written: it is a folder; name a file in it.")
+        raise FileAccessError(f"{str(path)!r} cannot be written: it is a folder. Pass the path of a file in it.")
     # A name has at most 255 bytes, a letter up to four; the end tells matplotlib the format, and is short where it does.
     ending = path.suffix if len(path.suffix) <= SHORT else ""
     draft = path.with_name(f".{path.name[:SHORT]}.{secrets.token_hex(8)}.draft{ending}")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from .._common.typing import Array, Labels
 from ..distortion.base import Items
@@ -71,18 +70,17 @@ class Swaps:
     reads: ClassVar = ("labels", "own", "second")
 
     def __call__(self, items: Items, columns: Columns) -> Found:
-        whole = np.arange(len(items) + 1)
-        member = sp.csr_array((np.ones(len(items)), columns["labels"], whole), shape=(len(items), self.n_components))
         few = range(0, len(self.home), PLACES_AT_ONCE)
-        parts = [self._part(items, columns, member, slice(start, start + PLACES_AT_ONCE)) for start in few]
+        parts = [self._part(items, columns, slice(start, start + PLACES_AT_ONCE)) for start in few]
         return Found(SwapCosts(len(items), *(np.concatenate(each) for each in zip(*parts, strict=True))))
 
-    def _part(self, items: Items, columns: Columns, member: Any, chosen: slice) -> tuple[Array, Array, Array]:
+    def _part(self, items: Items, columns: Columns, chosen: slice) -> tuple[Array, Array, Array]:
         distance = np.maximum(items.pairs(self.centers[chosen]).distance, 0)
-        own, second = columns["own"], columns["second"]
+        labels, own, second = columns["labels"], columns["own"], columns["second"]
         kept = np.minimum(distance, own)
         gain = (own - kept) @ items.weight
-        at_home = columns["labels"] == self.home[chosen, None]
+        at_home = labels == self.home[chosen, None]
         stir = np.where(at_home, np.maximum(distance - second, 0), own - kept) @ items.weight
         moved = (np.minimum(distance, second) - kept) * items.weight
-        return moved @ member - gain[:, None], gain, stir
+        bare = np.stack([np.bincount(labels, each, self.n_components) for each in moved])
+        return bare - gain[:, None], gain, stir
