@@ -64,7 +64,7 @@ def test_best_within_bounds_is_kept_where_nothing_is_refined(scaling, seed):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "parameters",
     [{}, {"scaling": "none"}, {"capacity": 8}, {"capacity": 8, "scaling": "none"}, {"refine": False}, {"max_iter": 2}],
