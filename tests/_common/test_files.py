@@ -92,7 +92,7 @@ def test_the_permissions_are_those_that_the_umask_leaves(tmp_path, mask):
 def test_a_folder_is_no_file_to_write(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results").mkdir()
-    with pytest.raises(FileAccessError, match="it is a folder. Pass the path of a file in it"), atomic(name):
+    with pytest.raises(FileAccessError, match=r"it is a folder\. Pass the path of a file in it"), atomic(name):
         pass
 
 
