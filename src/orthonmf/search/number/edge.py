@@ -107,7 +107,9 @@ def _signed(items: Array, rng: np.random.Generator) -> Array:
 
 def _largest_singular(items: Array) -> float:
     start = np.ones(min(items.shape), dtype=items.dtype)
-    return float(svds(items, k=1, tol=TOL, v0=start, return_singular_vectors=False)[0])
+    # A product of float32 with few columns may raise the flag of lanes that hold no number of it: finite items have a finite answer.
+    with np.errstate(invalid="ignore"):
+        return float(svds(items, k=1, tol=TOL, v0=start, return_singular_vectors=False)[0])
 
 
 def n_signals(values: Array, edge: Edge, *, shared: bool = False, even: bool = False) -> int:
